@@ -1,0 +1,1 @@
+"""A plan as another tool reads it."""

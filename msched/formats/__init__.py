@@ -1,0 +1,1 @@
+"""Input files: one reader a format."""

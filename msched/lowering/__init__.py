@@ -1,0 +1,1 @@
+"""OpGraph and Device to Problem."""

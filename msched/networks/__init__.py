@@ -1,0 +1,1 @@
+"""Generated networks: one builder a family."""

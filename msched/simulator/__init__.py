@@ -1,0 +1,1 @@
+"""How a plan runs: the score of every solver."""

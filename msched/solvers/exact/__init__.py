@@ -1,0 +1,1 @@
+"""The constraint-programming model and its search."""

@@ -1,0 +1,1 @@
+"""Algorithms that choose streams and order together."""

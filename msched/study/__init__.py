@@ -1,0 +1,1 @@
+"""One run and its record; a sweep of them."""
