@@ -1,1 +1,120 @@
-"""Algorithms that choose streams and order."""
+"""Algorithms that choose streams and order; `msched.solve` runs one and secures what it returns.
+
+The module can be called: `msched.solvers()` is `msched.solvers.names()`.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, get_args
+
+from msched import config
+from msched.errors import InternalError, OptionError
+from msched.plan import Incumbent, Plan
+from msched.problem import Problem
+from msched.solvers.base import Budget, Dispatch, Solver, UnassignableError
+
+if TYPE_CHECKING:
+    from msched.arrays import Int64Array
+
+__all__ = ["names", "secured", "solve"]
+
+
+def names() -> list[str]:
+    """The solvers that `solve` knows by name: one file each in `conf/solver`."""
+    return config.options("solver")
+
+
+def solve(
+    problem: Problem,
+    solver: str | Solver = "cpsat",
+    *,
+    time_limit: float = 10.0,
+    workers: int = 1,
+    seed: int = 0,
+    deterministic: bool = False,
+    dispatch: Dispatch = "arrival",
+    on_progress: Callable[[Incumbent], None] | None = None,
+    stop: threading.Event | None = None,
+    **parameters: Any,
+) -> Plan:
+    """A secured plan of `problem`.
+
+    solver: a name from `names()`, whose `parameters` may be overridden by keyword, or an instance of a solver.
+    time_limit in seconds, workers, seed, deterministic, dispatch, on_progress, stop: see `Budget`.
+
+    The plan's `bound_ns` holds for every plan of the problem. Its `status` is `infeasible` only where no plan can meet
+    the limits, `invalid` where this solver's plan breaks one, `timeout` where none was found, each with a `reason`.
+
+    Raises OptionError for an unknown solver or parameter, InternalError when a plan beats a bound.
+    """
+    if time_limit < 0 or workers < 1:
+        raise OptionError(f"time_limit is {time_limit} and workers is {workers}; 0 or more, and at least 1, are needed")
+    if dispatch not in get_args(Dispatch):
+        raise OptionError(f"dispatch {dispatch!r} is not known; there are: {', '.join(get_args(Dispatch))}")
+    if parameters and not isinstance(solver, str):
+        raise OptionError(f"parameters {sorted(parameters)} go with a solver's name; this is an instance")
+    algorithm: Solver = (
+        config.build({**config.load("solver", solver), **parameters}) if isinstance(solver, str) else solver
+    )
+    budget = Budget(time_limit, workers, seed, deterministic, dispatch, on_progress, stop or threading.Event())
+    from msched.solvers.limits import impossible
+
+    if reason := impossible(problem):
+        return _without_schedule("infeasible", reason)
+    try:
+        plan = algorithm.solve(problem, budget)
+    except UnassignableError as error:
+        return _without_schedule("invalid", str(error))
+    return secured(problem, plan, dispatch)
+
+
+def secured(problem: Problem, plan: Plan, dispatch: Dispatch) -> Plan:
+    """`plan` with its fences, its limits checked and the best bound known, ready to be scored under `dispatch`.
+
+    Raises InternalError when its simulated makespan lies below the bound: then one of the two is wrong.
+    """
+    from msched.bounds import bound
+    from msched.simulator import simulate
+    from msched.solvers.limits import broken
+    from msched.solvers.securing import keep_communicators_in_order, secure
+
+    proven = bound(problem)
+    if plan.bound_ns is None or plan.bound_ns < proven.makespan_ns:
+        plan = replace(plan, bound_ns=proven.makespan_ns, bound_argument=proven.argument)
+    if plan.status in ("infeasible", "timeout"):
+        return plan
+    plan = secure(problem, keep_communicators_in_order(problem, plan), dispatch)
+    timeline = simulate(problem, plan, dispatch)
+    assert plan.bound_ns is not None
+    if timeline.makespan_ns < plan.bound_ns:
+        raise InternalError(
+            f"the plan of problem {problem.name!r} runs in {timeline.makespan_ns} ns, below the bound of "
+            f"{plan.bound_ns} ns ({plan.bound_argument}); please report the problem (Problem.to_json)"
+        )
+    if reason := broken(problem, plan, timeline):
+        return replace(plan, status="invalid", reason=reason)
+    if timeline.makespan_ns == plan.bound_ns:
+        return replace(plan, status="optimal")
+    return plan
+
+
+def _without_schedule(status: Any, reason: str) -> Plan:
+    import numpy as np
+
+    nothing: Int64Array = np.zeros(0, np.int64)
+    return Plan(stream=nothing, order=nothing, status=status, reason=reason)
+
+
+class _Callable(ModuleType):
+    """`msched.solvers` names both this package and the function that scripts call; a module may be given a class."""
+
+    def __call__(self) -> list[str]:
+        return names()
+
+
+sys.modules[__name__].__class__ = _Callable

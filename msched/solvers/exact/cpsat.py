@@ -1,0 +1,263 @@
+"""The exact solver: CP-SAT on the whole problem, seeded with heuristic plans, judged by the simulator."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from msched.arrays import Int64Array
+from msched.bounds import bound
+from msched.errors import InternalError
+from msched.plan import Incumbent, Plan, Status, durations_and_demands
+from msched.problem import Problem
+from msched.simulator import Timeline, start_times
+from msched.solvers.base import Budget, Solver, UnassignableError
+from msched.solvers.limits import broken
+from msched.solvers.securing import keep_communicators_in_order, secure
+
+_FINEST_HORIZON = 10**8  # CP-SAT slows down beyond; the grain grows in powers of ten to stay below
+_NOTHING = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A secured plan with its simulated figures: under the dispatch that is asked for, and under `planned`."""
+
+    plan: Plan
+    makespan_ns: int
+    planned_ns: int
+    planned_start_ns: Int64Array
+    waits: int
+    broken: str
+    planned_broken: str
+
+    @staticmethod
+    def of(problem: Problem, plan: Plan, dispatch: str) -> Candidate:
+        """`plan` secured for `dispatch` and simulated."""
+        plan = secure(problem, keep_communicators_in_order(problem, plan), "planned")
+        plan = secure(problem, plan, dispatch)
+        duration = durations_and_demands(problem, plan)[0]
+        start = start_times(problem, plan, "planned")
+        planned = Timeline(problem, plan, start, start + duration)
+        start = start_times(problem, plan, dispatch)
+        timeline = Timeline(problem, plan, start, start + duration)
+        return Candidate(
+            plan,
+            timeline.makespan_ns,
+            planned.makespan_ns,
+            planned.start_ns,
+            len(timeline.waits),
+            broken(problem, plan, timeline),
+            broken(problem, plan, planned),
+        )
+
+    @property
+    def rank(self) -> tuple[bool, int, int, int, int]:
+        """Limits kept, then makespan as asked for, then as planned, then events and streams: less is better."""
+        return bool(self.broken), self.makespan_ns, self.planned_ns, self.waits, self.plan.streams
+
+
+@dataclass(frozen=True)
+class CpSat:
+    """Constraint programming with proofs (Perron, Didier and Gay 2023), never worse than its seeds.
+
+    seeds: solvers whose plans bound the horizon, hint every variable and compete with the solution found.
+    grain_ns: of the model's time; 0 takes 1 ns while the horizon is below 10^8 ns, then the least power of ten.
+    dynamic_precedences: CP-SAT's conditional precedences in disjunctive and cumulative constraints.
+    """
+
+    seeds: tuple[Solver, ...] = ()
+    grain_ns: int = 0
+    dynamic_precedences: bool = True
+
+    def solve(self, problem: Problem, budget: Budget) -> Plan:
+        """The plan that simulates best among the solution and all seeds, with the bound that was proven."""
+        search = _Search(problem, budget, self)
+        search.plant_seeds()
+        if not search.settled and not budget.stop.is_set():
+            search.run()
+        return search.result()
+
+
+@dataclass
+class _Search:
+    problem: Problem
+    budget: Budget
+    solver: CpSat
+    began: float = field(default_factory=time.monotonic)
+    candidates: list[Candidate] = field(default_factory=list)
+    bound_ns: int = 0
+    argument: str = ""
+    log: list[Incumbent] = field(default_factory=list)
+    impossible: bool = False
+
+    def __post_init__(self) -> None:
+        proven = bound(self.problem)
+        self.bound_ns, self.argument = proven.makespan_ns, proven.argument
+
+    @property
+    def best(self) -> Candidate | None:
+        usable = [c for c in self.candidates if not c.broken]
+        return min(usable, key=lambda c: c.rank) if usable else None
+
+    @property
+    def settled(self) -> bool:
+        return self.problem.n == 0 or (self.best is not None and self.best.makespan_ns == self.bound_ns)
+
+    def plant_seeds(self) -> None:
+        for solver in self.solver.seeds:
+            if self.budget.stop.is_set() and self.candidates:
+                return
+            try:
+                plan = solver.solve(self.problem, self.budget)
+            except UnassignableError:
+                continue  # another seed may keep the limit that this algorithm cannot
+            self.candidates.append(Candidate.of(self.problem, plan, self.budget.dispatch))
+            if self.best is not None:
+                self.report(self.best.makespan_ns)
+            if self.settled:
+                return
+
+    def report(self, makespan_ns: int | None) -> None:
+        incumbent = Incumbent(round(time.monotonic() - self.began, 3), makespan_ns, self.bound_ns)
+        self.log.append(incumbent)
+        if self.budget.on_progress is not None:
+            self.budget.on_progress(incumbent)
+
+    def run(self) -> None:
+        """Build the model, hint it with the best plan that fits, search, and keep what the simulator thinks of it."""
+        from ortools.sat.python import cp_model
+
+        from msched.solvers.exact.model import Model
+        from msched.solvers.exact.scaled import Scaled, Streams
+        from msched.solvers.exact.solution import add_hint, decode
+
+        streams = Streams.of(self.problem)
+        fitting = [c for c in self.candidates if not c.planned_broken and streams.fit(self.problem, c.plan.stream)]
+        hint = min(fitting, key=lambda c: c.planned_ns) if fitting else None
+        scaled = Scaled.of(self.problem, self.solver.grain_ns or self._grain(hint))
+        model = Model(scaled, streams, hint.planned_ns // scaled.grain if hint else scaled.latest)
+        if hint is not None:
+            add_hint(model, hint.plan, hint.planned_start_ns)
+        engine = self._engine(scaled.grain if streams.complete else 0)
+        status = self._search(engine, model)
+        if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            found = Candidate.of(
+                self.problem, decode(model, lambda variable: int(engine.value(variable))), self.budget.dispatch
+            )
+            self._check_claim(found, round(engine.objective_value), scaled.grain)
+            self.candidates.append(found)
+        elif status == cp_model.INFEASIBLE and hint is not None:
+            raise InternalError(f"the model of problem {self.problem.name!r} excludes a plan that meets every limit")
+        if streams.complete:
+            self.impossible = status == cp_model.INFEASIBLE
+            if not self.impossible:
+                self._raise_bound(engine.best_objective_bound, scaled.grain)
+        self.report(self.best.makespan_ns if self.best else None)
+
+    def _grain(self, hint: Candidate | None) -> int:
+        problem = self.problem
+        horizon = hint.planned_ns if hint else int(problem.duration.sum() + problem.mode_duration.sum())
+        grain = 1
+        while horizon // grain >= _FINEST_HORIZON:
+            grain *= 10
+        return grain
+
+    def _engine(self, bound_grain: int) -> Any:
+        """A solver with the budget's parameters; bounds it proves are reported when `bound_grain` is not 0."""
+        from ortools.sat.python import cp_model
+
+        engine = cp_model.CpSolver()
+        parameters = engine.parameters
+        if self.budget.deterministic:
+            parameters.max_deterministic_time = self.budget.time_limit
+            parameters.interleave_search = self.budget.workers > 1
+        else:
+            parameters.max_time_in_seconds = max(self.budget.time_limit - (time.monotonic() - self.began), 0.1)
+        parameters.num_workers = self.budget.workers
+        parameters.random_seed = self.budget.seed
+        parameters.use_dynamic_precedence_in_disjunctive = self.solver.dynamic_precedences
+        parameters.use_dynamic_precedence_in_cumulative = self.solver.dynamic_precedences
+        # In another thread the caller owns the signal, and stops the search through its budget.
+        parameters.catch_sigint_signal = threading.current_thread() is threading.main_thread()
+        if bound_grain:
+
+            def proven(value: float) -> None:
+                self._raise_bound(value, bound_grain)
+                self.report(self.best.makespan_ns if self.best else None)
+
+            engine.best_bound_callback = proven
+        return engine
+
+    def _search(self, engine: Any, model: Any) -> Any:
+        """Run CP-SAT in this thread; another one passes the caller's stop on to it."""
+        from ortools.sat.python import cp_model
+
+        search, grain = self, model.scaled.grain
+
+        class Progress(cp_model.CpSolverSolutionCallback):
+            def on_solution_callback(self) -> None:
+                search.report(round(self.objective_value) * grain)
+
+        ended = threading.Event()
+
+        def pass_on_stop() -> None:
+            while not ended.wait(0.05):
+                if search.budget.stop.is_set():
+                    engine.stop_search()
+
+        watcher = threading.Thread(target=pass_on_stop, daemon=True)
+        watcher.start()
+        try:
+            return engine.solve(model.cp, Progress())
+        finally:
+            ended.set()
+            watcher.join()
+
+    def _raise_bound(self, value: float, grain: int) -> None:
+        """Take a bound of the model: a whole number of grains, since the objective is one."""
+        lower = math.ceil(value - 1e-6) * grain
+        if lower > self.bound_ns:
+            self.bound_ns, self.argument = lower, "CP-SAT"
+
+    def _check_claim(self, found: Candidate, objective: int, grain: int) -> None:
+        """At grain 1 the simulation under `planned` never exceeds the claim (contract, section 3).
+
+        Fences that make a plan idle for memory are the exception where events cost time, which the model cannot see.
+        """
+        exempt = self.problem.memory_bytes is not None and self.problem.record_ns + self.problem.wait_ns > 0
+        if grain == 1 and found.planned_ns > objective and not exempt:
+            raise InternalError(
+                f"the solution of problem {self.problem.name!r} claims {objective} ns and simulates at "
+                f"{found.planned_ns} ns; please report the problem (Problem.to_json)"
+            )
+
+    def result(self) -> Plan:
+        best = self.best
+        known: dict[str, Any] = {"bound_ns": self.bound_ns, "bound_argument": self.argument, "log": tuple(self.log)}
+        if best is not None:
+            status: Status = "optimal" if best.planned_ns == self.bound_ns and not best.planned_broken else "feasible"
+            return replace(
+                best.plan,
+                status=status,
+                reason="",
+                predicted_start_ns=best.planned_start_ns,
+                predicted_makespan_ns=best.planned_ns,
+                **known,
+            )
+        if self.impossible:
+            return Plan(stream=_NOTHING, order=_NOTHING, status="infeasible", reason=self._why_not(), **known)
+        reason = f"no plan within the limits was found in {self.budget.time_limit:g} s; {self._why_not()}"
+        return Plan(stream=_NOTHING, order=_NOTHING, status="timeout", reason=reason, **known)
+
+    def _why_not(self) -> str:
+        """What stood in the way: the limit that the seed closest to a valid plan breaks."""
+        if not self.candidates:
+            return "no seed keeps the limits on streams"
+        closest = min(self.candidates, key=lambda c: c.rank)
+        return f"the nearest known plan, of {closest.makespan_ns} ns, is not valid: {closest.broken}"

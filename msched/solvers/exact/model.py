@@ -1,0 +1,275 @@
+"""The CP-SAT model of a problem: start variables, engines and memory as cumulatives, streams by one of three policies.
+
+Constraints, for ops u, v with start s, duration d, streams x (all in grains):
+
+- s_v >= s_u + d_u + lag for a dependency whose ends lie on different streams, s_v >= s_u + d_u otherwise;
+- the units held on an engine never exceed its capacity (cumulative; no-overlap where no two ops fit);
+- on a stream, [s, s + d + gap) do not overlap: a cumulative over the number of streams where only that matters,
+  a no-overlap for each stream over optional intervals where it matters which;
+- live bytes, [producer's start, last consumer's finish) of every tensor, stay within the limit (cumulative);
+- the host issues one op at a time; collectives of one communicator keep one order;
+- redundant: heads, tails, the proven bound, and for each engine capacity x makespan >= energy (the lever that took
+  a prototype from 2 to 7 proofs of 8 on the Standard Task Graph Set).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from msched.problem import Problem
+from msched.solvers.exact.scaled import Scaled, Streams
+
+
+@dataclass
+class Model:
+    """A CP-SAT model under construction and its variables. `lane[v]` maps a stream to the literal 'op v is on it'."""
+
+    scaled: Scaled
+    streams: Streams
+    horizon: int
+    cp: cp_model.CpModel = field(default_factory=cp_model.CpModel)
+    start: list[Any] = field(default_factory=list)
+    end: list[Any] = field(default_factory=list)
+    size: list[Any] = field(default_factory=list)
+    mode: list[list[Any]] = field(default_factory=list)
+    lane: list[dict[int, Any]] = field(default_factory=list)
+    together: dict[tuple[int, int], Any] = field(default_factory=dict)
+    used: list[Any] = field(default_factory=list)
+    stream_count: dict[int, Any] = field(default_factory=dict)
+    tensor_end: dict[int, Any] = field(default_factory=dict)
+    tensor_span: dict[int, Any] = field(default_factory=dict)
+    issue: list[Any] = field(default_factory=list)
+    first: dict[tuple[int, int], Any] = field(default_factory=dict)
+    makespan: Any = None
+
+    def __post_init__(self) -> None:
+        self._ops()
+        self._lanes()
+        self._dependencies()
+        self._engines()
+        self._streams()
+        self._memory()
+        self._host()
+        self._communicators()
+        self.cp.minimize(self.makespan)
+
+    def _ops(self) -> None:
+        scaled, problem = self.scaled, self.scaled.problem
+        self.makespan = self.cp.new_int_var(min(scaled.bound, self.horizon), self.horizon, "makespan")
+        rows = np.searchsorted(problem.mode_op, np.arange(problem.n + 1))
+        heads, tails, durations = scaled.head.tolist(), scaled.tail.tolist(), scaled.duration.tolist()
+        for v in range(problem.n):
+            sizes = [durations[v], *scaled.mode_duration[rows[v] : rows[v + 1]].tolist()]
+            latest = max(self.horizon - min(sizes) - tails[v], heads[v])
+            start = self.cp.new_int_var(heads[v], latest, f"start{v}")
+            self.start.append(start)
+            if len(sizes) == 1:
+                self.mode.append([])
+                self.size.append(sizes[0])
+                self.end.append(start + sizes[0])
+            else:
+                chosen = [self.cp.new_bool_var(f"mode{v}_{k}") for k in range(len(sizes))]
+                self.cp.add_exactly_one(chosen)
+                self.mode.append(chosen)
+                size = self.cp.new_int_var(min(sizes), max(sizes), f"size{v}")
+                self.cp.add(size == sum(c * d for c, d in zip(chosen, sizes, strict=True)))
+                self.size.append(size)
+                self.end.append(self.cp.new_int_var(heads[v], self.horizon, f"end{v}"))
+                self.cp.add(self.end[v] == start + size)
+            self.cp.add(self.makespan >= self.end[v] + tails[v])
+
+    def _interval(self, v: int, longer: int = 0, present: Any = None) -> Any:
+        """The interval of op v, held `longer` at its end; optional when `present` is a literal."""
+        start, size, end, name = self.start[v], self.size[v] + longer, self.end[v] + longer, f"op{v}+{longer}"
+        if present is None:
+            return self.cp.new_interval_var(start, size, end, name)
+        return self.cp.new_optional_interval_var(start, size, end, present, name)
+
+    def _lanes(self) -> None:
+        problem = self.scaled.problem
+        if self.streams.policy != "choice":
+            return
+        self.lane = [{} for _ in range(problem.n)]
+        rank = np.empty(problem.n, np.int64)  # of each op among those that share its choice of streams
+        seen: dict[int, int] = {}
+        of_label: dict[int, int] = {}
+        for v in problem.topological_order.tolist():
+            options = self.streams.options(problem, v)
+            rank[v] = seen.get(options.start, 0)
+            seen[options.start] = int(rank[v]) + 1
+            label = int(problem.label[v])
+            if label in of_label:
+                self.lane[v] = self.lane[of_label[label]]
+                continue
+            # Streams are alike: number them by first use in topological order, so op k needs none beyond the k-th.
+            literals = {s: self.cp.new_bool_var(f"lane{v}_{s}") for s in options[: int(rank[v]) + 1]}
+            self.cp.add_exactly_one(literals.values())
+            self.lane[v] = literals
+            if label >= 0:
+                of_label[label] = v
+
+    def _dependencies(self) -> None:
+        for (u, v), lag in zip(self.scaled.problem.edges.tolist(), self.scaled.lag.tolist(), strict=True):
+            self._follows(u, v, lag)
+
+    def _follows(self, u: int, v: int, lag: int, given: tuple[Any, ...] = ()) -> None:
+        """v starts after u ends, and `lag` later unless both are on one stream; where the literals `given` hold.
+
+        On one stream, that the gap is kept as well follows from the no-overlap of the stream.
+        """
+        if self.streams.policy == "choice" and self.lane[u] is not self.lane[v] and lag:
+            self.cp.add(self.start[v] >= self.end[u]).only_enforce_if(*given)
+            if same := self._same_stream(u, v):
+                given = (*given, same.negated())
+            self.cp.add(self.start[v] >= self.end[u] + lag).only_enforce_if(*given)
+            return
+        problem = self.scaled.problem
+        apart = self.streams.policy == "count" or (
+            self.streams.policy == "fixed" and problem.binding == "engine" and problem.engine[u] != problem.engine[v]
+        )
+        self.cp.add(self.start[v] >= self.end[u] + (lag if apart else 0)).only_enforce_if(*given)
+
+    def _same_stream(self, u: int, v: int) -> Any:
+        """A literal that may be true only where u and v share a stream; None where they never can."""
+        if not self.lane[u].keys() & self.lane[v].keys():
+            return None
+        pair = (min(u, v), max(u, v))
+        if pair not in self.together:
+            same = self.together[pair] = self.cp.new_bool_var(f"together{u}_{v}")
+            for a, b in ((u, v), (v, u)):
+                for s, literal in self.lane[a].items():
+                    there = [self.lane[b][s]] if s in self.lane[b] else []
+                    self.cp.add_bool_or([same.negated(), literal.negated(), *there])
+        return self.together[pair]
+
+    def _engines(self) -> None:
+        scaled, problem = self.scaled, self.scaled.problem
+        rows = np.searchsorted(problem.mode_op, np.arange(problem.n + 1))
+        for e, capacity in enumerate(problem.capacity.tolist()):
+            intervals, demands, least, energy = [], [], [], []
+            for v in range(problem.n):
+                needs = [int(problem.demand[v, e]), *problem.mode_demand[rows[v] : rows[v + 1], e].tolist()]
+                sizes = [int(scaled.duration[v]), *scaled.mode_duration[rows[v] : rows[v + 1]].tolist()]
+                if not any(q and d for q, d in zip(needs, sizes, strict=True)):
+                    continue
+                intervals.append(self._interval(v))
+                least.append(min(needs))
+                if self.mode[v]:
+                    demands.append(sum(c * q for c, q in zip(self.mode[v], needs, strict=True)))
+                    energy.append(sum(c * (q * d) for c, q, d in zip(self.mode[v], needs, sizes, strict=True)))
+                else:
+                    demands.append(needs[0])
+                    energy.append(needs[0] * sizes[0])
+            if not intervals:
+                continue
+            if min(least) * 2 > capacity:
+                self.cp.add_no_overlap(intervals)
+            else:
+                self.cp.add_cumulative(intervals, demands, capacity)
+            self.cp.add(self.makespan * capacity >= sum(energy))
+
+    def _streams(self) -> None:
+        if self.streams.policy == "choice":
+            self._chosen_streams()
+        else:
+            self._counted_streams()
+
+    def _chosen_streams(self) -> None:
+        scaled, problem = self.scaled, self.scaled.problem
+        ops = range(problem.n)
+        for s in range(self.streams.lanes):
+            here = [v for v in ops if s in self.lane[v]]
+            self.cp.add_no_overlap([self._interval(v, scaled.gap, self.lane[v][s]) for v in here])
+            if problem.tasks_per_stream is not None:
+                self.cp.add(sum(self.lane[v][s] for v in here) <= problem.tasks_per_stream)
+        if self.streams.lanes < problem.n:
+            self.cp.add_cumulative([self._interval(v, scaled.gap) for v in ops], [1] * problem.n, self.streams.lanes)
+        if problem.binding == "engine" and problem.streams is not None:
+            self.used = [self.cp.new_bool_var(f"used{s}") for s in range(self.streams.lanes)]
+            for literals in self.lane:
+                for s, literal in literals.items():
+                    self.cp.add_implication(literal, self.used[s])
+            self.cp.add(sum(self.used) <= problem.streams)
+
+    def _counted_streams(self) -> None:
+        """Where it does not matter which op shares a stream with which, at most so many are busy at any time."""
+        scaled, problem = self.scaled, self.scaled.problem
+        for row in range(self.streams.first.size - 1):
+            most = int(self.streams.first[row + 1] - self.streams.first[row])
+            ops = [v for v in range(problem.n) if problem.binding == "free" or problem.engine[v] == row]
+            if self.streams.policy == "count" and not scaled.gap:  # an empty interval fits where a stream changes hands
+                ops = [v for v in ops if not isinstance(self.size[v], int) or self.size[v] > 0]
+            if not ops:
+                continue
+            intervals = [self._interval(v, scaled.gap) for v in ops]
+            if most == 1:
+                self.cp.add_no_overlap(intervals)
+            elif problem.binding == "engine" and problem.streams is not None:
+                self.stream_count[row] = self.cp.new_int_var(1, most, f"streams{row}")
+                self.cp.add_cumulative(intervals, [1] * len(ops), self.stream_count[row])
+            elif most < len(ops):
+                self.cp.add_cumulative(intervals, [1] * len(ops), most)
+        if self.stream_count and problem.streams is not None:
+            single = np.unique(problem.engine).size - len(self.stream_count)
+            self.cp.add(sum(self.stream_count.values()) + single <= problem.streams)
+
+    def _memory(self) -> None:
+        problem = self.scaled.problem
+        if problem.memory_bytes is None:
+            return
+        intervals, sizes = [], []
+        for t in np.flatnonzero((problem.tensor_bytes > 0) & ~problem.tensor_persistent).tolist():
+            producer = int(problem.tensor_producer[t])
+            row = slice(problem.tensor_consumer_start[t], problem.tensor_consumer_start[t + 1])
+            ends = [self.end[v] for v in sorted(set(problem.tensor_consumer[row].tolist()))] or [self.end[producer]]
+            end: Any = self.makespan if problem.tensor_output[t] else ends[0]
+            if len(ends) > 1 and not problem.tensor_output[t]:
+                end = self.tensor_end[t] = self.cp.new_int_var(0, self.horizon, f"tensor{t}_end")
+                self.cp.add_max_equality(end, ends)
+            self.tensor_span[t] = self.cp.new_int_var(0, self.horizon, f"tensor{t}_span")
+            intervals.append(self.cp.new_interval_var(self.start[producer], self.tensor_span[t], end, f"tensor{t}"))
+            sizes.append(int(problem.tensor_bytes[t]))
+        for v in np.flatnonzero(problem.workspace > 0).tolist():
+            intervals.append(self._interval(v))
+            sizes.append(int(problem.workspace[v]))
+        room = problem.memory_bytes - int(problem.tensor_bytes[problem.tensor_persistent].sum())
+        self.cp.add_cumulative(intervals, sizes, room)
+
+    def _host(self) -> None:
+        if not self.scaled.host:
+            return
+        for v in range(self.scaled.problem.n):
+            issue = self.cp.new_int_var(0, self.horizon, f"issue{v}")
+            self.cp.add(issue + self.scaled.host <= self.start[v])
+            self.issue.append(issue)
+        self.cp.add_no_overlap(
+            [self.cp.new_fixed_size_interval_var(i, self.scaled.host, f"issued{v}") for v, i in enumerate(self.issue)]
+        )
+
+    def _communicators(self) -> None:
+        """Any two collectives of a communicator are ordered, one finished (and its event seen) before the other."""
+        for u, v in unordered_collectives(self.scaled.problem):
+            first = self.first[u, v] = self.cp.new_bool_var(f"first{u}_{v}")
+            self._follows(u, v, self.scaled.fence_lag, (first,))
+            self._follows(v, u, self.scaled.fence_lag, (first.negated(),))
+
+
+def unordered_collectives(problem: Problem) -> list[tuple[int, int]]:
+    """Pairs of ops of one communicator that no chain of dependencies orders, sorted."""
+    members = np.flatnonzero(problem.communicator >= 0).tolist()
+    bit = {v: 1 << k for k, v in enumerate(members)}
+    before = [0] * problem.n  # the collectives that lead to each op, as bits
+    for v in problem.topological_order.tolist() if members else ():
+        row = slice(problem.predecessor_start[v], problem.predecessor_start[v + 1])
+        for u in problem.predecessor[row].tolist():
+            before[v] |= before[u] | bit.get(u, 0)
+    return [
+        (u, v)
+        for i, u in enumerate(members)
+        for v in members[i + 1 :]
+        if problem.communicator[u] == problem.communicator[v] and not (before[v] & bit[u] or before[u] & bit[v])
+    ]

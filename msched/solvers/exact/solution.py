@@ -1,0 +1,180 @@
+"""Between plans and the CP-SAT model: a plan as a complete hint, a solution as a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from msched.arrays import Int64Array
+from msched.plan import Plan
+from msched.problem import Problem
+from msched.solvers.exact.model import Model
+
+
+def makespan_of(model_duration: Int64Array, start: Int64Array) -> int:
+    """Makespan in grains of start times in grains."""
+    return int((start + model_duration).max(initial=0))
+
+
+def scaled_duration(model: Model, plan: Plan) -> Int64Array:
+    """Durations in grains of the modes that a plan chose: shape (n,)."""
+    scaled = model.scaled
+    duration = scaled.duration.copy()
+    if plan.mode is not None:
+        chosen = np.flatnonzero(plan.mode)
+        row = np.searchsorted(scaled.problem.mode_op, chosen) + plan.mode[chosen] - 1
+        duration[chosen] = scaled.mode_duration[row]
+    return duration
+
+
+def add_hint(model: Model, plan: Plan, start_ns: Int64Array) -> None:
+    """Hint every variable of the model: a partial hint found nothing in 20 s where a complete one took 1.3 s.
+
+    start_ns (n,): start times of `plan` under `planned`, which meet every constraint of the problem.
+    """
+    scaled = model.scaled
+    start = start_ns // scaled.grain
+    duration = scaled_duration(model, plan)
+    hints: dict[int, tuple[Any, int]] = {}
+    for variable, value in _hints(model, plan, start, start + duration):
+        hints[variable.index] = (variable, value)  # labels share variables; a hint given twice is an error
+    for variable, value in hints.values():
+        model.cp.add_hint(variable, value)
+
+
+def _hints(model: Model, plan: Plan, start: Int64Array, end: Int64Array) -> Iterator[tuple[Any, int]]:
+    problem = model.scaled.problem
+    makespan = int(end.max())
+    yield model.makespan, makespan
+    for v in range(problem.n):
+        yield model.start[v], int(start[v])
+        for k, literal in enumerate(model.mode[v]):
+            yield literal, int((0 if plan.mode is None else plan.mode[v]) == k)
+        if model.mode[v]:
+            yield model.size[v], int(end[v] - start[v])
+            yield model.end[v], int(end[v])
+    if model.lane:
+        yield from _lane_hints(model, plan)
+    for row, count in model.stream_count.items():
+        yield count, int(np.unique(plan.stream[problem.engine == row]).size)
+    for t, span in model.tensor_span.items():
+        row_of = slice(problem.tensor_consumer_start[t], problem.tensor_consumer_start[t + 1])
+        producer = problem.tensor_producer[t]
+        last = int(end[problem.tensor_consumer[row_of]].max(initial=int(end[producer])))
+        last = makespan if problem.tensor_output[t] else last
+        yield span, last - int(start[producer])
+        if t in model.tensor_end:
+            yield model.tensor_end[t], last
+    position = np.empty(problem.n, np.int64)
+    position[plan.order] = np.arange(problem.n)
+    for v, issue in enumerate(model.issue):
+        yield issue, int(position[v]) * problem.host_issue_ns // model.scaled.grain
+    for (u, v), first in model.first.items():
+        yield first, int(position[u] < position[v])
+
+
+def _lane_hints(model: Model, plan: Plan) -> Iterator[tuple[Any, int]]:
+    """The plan's streams, numbered by first use in topological order as the model's symmetry breaking wants."""
+    problem = model.scaled.problem
+    lane: dict[int, int] = {}
+    taken: dict[int, int] = {}
+    for v in problem.topological_order.tolist():
+        options = model.streams.options(problem, v)
+        stream = int(plan.stream[v])
+        if stream not in lane:
+            lane[stream] = options.start + taken.get(options.start, 0)
+            taken[options.start] = taken.get(options.start, 0) + 1
+        for s, literal in model.lane[v].items():
+            yield literal, int(s == lane[stream])
+    for s, literal in enumerate(model.used):
+        yield literal, int(s in lane.values())
+    for (u, v), same in model.together.items():
+        yield same, int(plan.stream[u] == plan.stream[v])
+
+
+def decode(model: Model, value: Callable[[Any], int]) -> Plan:
+    """The plan of a solution: streams, issue order and modes, with its start times in ns as predictions."""
+    problem, scaled = model.scaled.problem, model.scaled
+    start = np.array([value(variable) for variable in model.start], np.int64)
+    mode = np.array([next((k for k, m in enumerate(ms) if value(m)), 0) for ms in model.mode], np.int64)
+    duration = scaled_duration(model, Plan(stream=start, order=start, mode=mode))
+    if model.streams.policy == "count" and not scaled.gap:
+        _left_justify_empty(problem, start, duration)
+    if problem.memory_bytes is not None:
+        _start_at_finishes(start, duration)
+    rank = np.empty(problem.n, np.int64)
+    rank[problem.topological_order] = np.arange(problem.n)
+    order = np.lexsort((rank, duration > 0, start))  # what takes no time goes before what starts then
+    stream = _streams(model, value, order, start, start + duration + scaled.gap)
+    return Plan(
+        stream=stream,
+        order=order,
+        mode=mode if mode.any() else None,
+        predicted_start_ns=start * scaled.grain,
+        predicted_makespan_ns=makespan_of(duration, start) * scaled.grain,
+    )
+
+
+def _left_justify_empty(problem: Problem, start: Int64Array, duration: Int64Array) -> None:
+    """Move ops without duration to the end of their last producer, where that one's stream changes hands."""
+    for v in problem.topological_order.tolist():
+        if duration[v] == 0:
+            row = slice(problem.predecessor_start[v], problem.predecessor_start[v + 1])
+            before = problem.predecessor[row]
+            start[v] = (start[before] + duration[before]).max(initial=0)
+
+
+def _start_at_finishes(start: Int64Array, duration: Int64Array) -> None:
+    """Move every op back to the last finish before it, so that a fence can hold it there.
+
+    Nothing finishes in between, so at that time the dependencies are met, and no fewer units and bytes are free.
+    """
+    by_start = np.lexsort((duration > 0, start))
+    finishes = np.zeros(1, np.int64)
+    for v in by_start.tolist():
+        start[v] = finishes[np.searchsorted(finishes, start[v], side="right") - 1]
+        end = start[v] + duration[v]
+        finishes = np.insert(finishes, np.searchsorted(finishes, end), end)
+
+
+def _streams(
+    model: Model, value: Callable[[Any], int], order: Int64Array, start: Int64Array, released: Int64Array
+) -> Int64Array:
+    problem, n = model.scaled.problem, model.scaled.problem.n
+    if model.streams.policy == "choice":
+        stream = np.array([next(s for s, x in model.lane[v].items() if value(x)) for v in range(n)], np.int64)
+    elif model.streams.policy == "fixed":
+        stream = problem.engine if problem.binding == "engine" else np.zeros(n, np.int64)
+    else:
+        stream = _coloured(problem, order, start, released)
+    _, first, number = np.unique(stream[order], return_index=True, return_inverse=True)
+    result = np.empty(n, np.int64)
+    result[order] = np.argsort(np.argsort(first))[number]  # numbered by first use, without holes
+    return result
+
+
+def _coloured(problem: Problem, order: Int64Array, start: Int64Array, released: Int64Array) -> Int64Array:
+    """Streams for intervals of which never more overlap than there are streams: greedy colouring by start is optimal
+    on interval graphs. Of the free streams an op takes one that a producer ends, else the one with the fewest ops."""
+    stream = np.full(problem.n, -1, np.int64)
+    last: list[int] = []  # last op, ops so far, and owner of each stream
+    ops: list[int] = []
+    owner: list[int] = []
+    for v in order.tolist():
+        bound_to = int(problem.engine[v]) if problem.binding == "engine" else 0
+        free = [s for s, u in enumerate(last) if owner[s] == bound_to and released[u] <= start[v]]
+        row = slice(problem.predecessor_start[v], problem.predecessor_start[v + 1])
+        before = set(problem.predecessor[row].tolist())
+        if free:
+            s = min(free, key=lambda s: (last[s] not in before, ops[s], s))
+            last[s] = v
+            ops[s] += 1
+        else:
+            s = len(last)
+            last.append(v)
+            ops.append(1)
+            owner.append(bound_to)
+        stream[v] = s
+    return stream
