@@ -1,1 +1,175 @@
 """OpGraph and Device to Problem."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, get_args
+
+import numpy as np
+
+from msched.arrays import Int64Array
+from msched.device import Device, device_from
+from msched.errors import OptionError
+from msched.graph import OpGraph
+from msched.lowering.folding import fold
+from msched.lowering.placement import Override, Place, places
+from msched.lowering.pricing import Price, lane_of, price
+from msched.problem import UNLIMITED, Binding, Problem
+
+Collective = Literal["hccl", "aiv"]
+
+
+def lower(
+    graph: OpGraph,
+    device: str | Device,
+    *,
+    streams: int | None = None,
+    binding: Binding = "free",
+    memory_bytes: int | Literal["device"] | None = None,
+    collective: Collective = "hccl",
+    placement: Override | None = None,
+    aiv_share: float = 1 / 3,
+) -> Problem:
+    """The graph placed and priced on a device: views and constants folded away, every op with engines and a duration.
+
+    device: a Device, or the name of a file in conf/device.
+    streams: None for as many as the device has. memory_bytes: None for no limit, "device" for what the device has.
+    collective: "hccl" leaves collectives to their own engine; "aiv" lets them hold cores of the engine of vector work
+        as well, `aiv_share` of its units (assumed: a third, as the ReduceScatter on 16 of 48 vector cores in the
+        core-limit pages of torchair).
+    placement: kind to a class of work ("matrix", ..., "free") or to {engine: units that one block holds}; it wins over
+        recorded engines and the table of kinds (`msched.lowering.placement.places`).
+
+    Every assumption is a line in `Problem.warnings`, behind those of the graph. Sizes are rounded up to the alignment
+    of the device. Raises OptionError for an option that the device cannot follow, ProblemError for an op that it cannot
+    place or price; both name the op or the option, and the device.
+    """
+    chip = _device(device)
+    _check(chip, streams, collective, aiv_share)
+    place, warnings = places(graph.ops, chip, placement or {})
+    folded = fold(graph, [p.work for p in place])
+    ops, place = [graph.ops[v] for v in folded.kept], [place[v] for v in folded.kept]
+    prices, assumed = _prices(graph, folded.kept, place, chip)
+    demand = _demand(place, prices, chip)
+    if collective == "aiv":
+        assumed += _share_cores(demand, place, chip, aiv_share)
+    align, engines = chip.memory.alignment, list(chip.engines)
+    count = len(engines)
+    return Problem(
+        name=graph.name,
+        op_names=tuple(op.name for op in ops),
+        engine_names=tuple(engines),
+        duration=_integers(p.duration_ns for p in prices),
+        demand=demand,
+        engine=_integers(engines.index(p.needs[0][0]) for p in place),
+        capacity=_integers(engine.units for engine in chip.engines.values()),
+        communication=np.array([engine.communication for engine in chip.engines.values()], np.bool_),
+        edges=folded.edges,
+        delay=np.zeros(len(folded.edges), np.int64),
+        tensor_producer=_integers(UNLIMITED if t.producer is None else t.producer for t in folded.tensors),
+        tensor_bytes=_integers(-(-t.bytes // align) * align for t in folded.tensors),
+        tensor_consumer_start=np.cumsum([0, *(len(t.consumers) for t in folded.tensors)]),
+        tensor_consumer=_integers(c for t in folded.tensors for c in t.consumers),
+        tensor_persistent=np.array([t.persistent for t in folded.tensors], np.bool_),
+        tensor_output=np.array([t.output for t in folded.tensors], np.bool_),
+        workspace=_integers(-(-op.workspace_bytes // align) * align for op in ops),
+        engine_streams=_integers(UNLIMITED if e.streams is None else e.streams for e in chip.engines.values()),
+        label=_numbered(op.label for op in ops),
+        communicator=_numbered(op.communicator for op in ops),
+        mode_op=_integers(()),
+        mode_duration=_integers(()),
+        mode_demand=np.zeros((0, count), np.int64),
+        streams=chip.streams if streams is None else streams,
+        tasks_per_stream=chip.tasks_per_stream,
+        events=chip.events,
+        memory_bytes=chip.memory.bytes if memory_bytes == "device" else memory_bytes,
+        binding=binding,
+        gap_ns=chip.gap_ns,
+        record_ns=chip.record_ns,
+        wait_ns=chip.wait_ns,
+        host_issue_ns=chip.host_issue_ns,
+        warnings=(*graph.warnings, *warnings, *assumed),
+    )
+
+
+def _device(device: str | Device) -> Device:
+    if isinstance(device, Device):
+        return device
+    from msched.config import load
+
+    return device_from(load("device", device))
+
+
+def _check(device: Device, streams: int | None, collective: str, aiv_share: float) -> None:
+    if collective not in get_args(Collective):
+        raise OptionError(f"collective is {collective!r}; it must be one of: {', '.join(get_args(Collective))}")
+    if not 0 < aiv_share <= 1:
+        raise OptionError(f"aiv_share is {aiv_share!r}; a share of the vector cores, above 0 and at most 1, is needed")
+    if collective == "aiv" and not device.placement.get("vector"):
+        raise OptionError(f"collective 'aiv': device {device.name!r} has no place for vector work to share")
+    if isinstance(streams, int) and device.streams is not None and streams > device.streams:
+        raise OptionError(f"streams is {streams}, but device {device.name!r} has {device.streams}")
+
+
+def _prices(
+    graph: OpGraph, kept: Sequence[int], place: Sequence[Place], device: Device
+) -> tuple[list[Price], list[str]]:
+    """The price of each kept op, and a warning for each kind of figure that had to be assumed."""
+    read, written = [0] * len(graph.ops), [0] * len(graph.ops)
+    for tensor in graph.tensors:
+        if tensor.producer is not None:
+            written[tensor.producer] += tensor.bytes
+        for v in dict.fromkeys(tensor.consumers):
+            read[v] += tensor.bytes
+    lanes = {p: lane_of(p, device) for p in dict.fromkeys(place)}
+    prices: list[Price] = []
+    implied: list[str] = []
+    unsized: list[str] = []
+    unpriced: list[str] = []
+    for v, where in zip(kept, place, strict=True):
+        op = graph.ops[v]
+        said = bool(op.bytes_read or op.bytes_written)
+        traffic = (op.bytes_read, op.bytes_written) if said else (read[v], written[v])
+        prices.append(price(op, lanes[where], *traffic))
+        if op.duration_ns is None and not said and any(traffic) and not op.payload_bytes:
+            implied.append(op.name)
+        if not prices[-1].sized:
+            (unpriced if op.duration_ns is None and not op.flops else unsized).append(op.name)
+    cases = (
+        (implied, "say nothing of the bytes that they move: taken to read and write each of their tensors once"),
+        (unsized, "say nothing of their size: taken to fill their engine (control, image and copy work: one unit)"),
+        (unpriced, "say neither duration nor size: priced at the shortest task, as if they filled their engine"),
+    )
+    return prices, [f"{len(names)} ops {what}; the first is {names[0]!r}" for names, what in cases if names]
+
+
+def _demand(place: Sequence[Place], prices: Sequence[Price], device: Device) -> Int64Array:
+    """Units that each op holds on each engine: shape (n, E)."""
+    column = {name: e for e, name in enumerate(device.engines)}
+    known = {p: i for i, p in enumerate(dict.fromkeys(place))}
+    units = np.zeros((len(known), len(column)), np.int64)
+    for p, i in known.items():
+        for name, count in p.needs:
+            units[i, column[name]] = count
+    return units[_integers(known[p] for p in place)] * _integers(p.blocks for p in prices)[:, None]
+
+
+def _share_cores(demand: Int64Array, place: Sequence[Place], device: Device, share: float) -> list[str]:
+    """Let collectives hold a share of the cores of vector work, in `demand`; the warning that says how many."""
+    collective = np.array([p.work == "collective" for p in place], np.bool_)
+    core = next(iter(device.placement["vector"]))
+    most = device.engines[core].units
+    units = max(1, round(most * share))
+    column = demand[:, list(device.engines).index(core)]
+    column[collective] = np.maximum(column[collective], units)
+    return [f"collectives hold {units} of {most} units of {core!r}: assumed (aiv_share)"] if collective.any() else []
+
+
+def _integers(values: Iterable[int]) -> Int64Array:
+    return np.fromiter(values, np.int64)
+
+
+def _numbered(names: Iterable[str | None]) -> Int64Array:
+    """Numbers by first appearance, -1 for None."""
+    number: dict[str, int] = {}
+    return _integers(UNLIMITED if name is None else number.setdefault(name, len(number)) for name in names)

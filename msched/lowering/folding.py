@@ -1,0 +1,149 @@
+"""Folding: zero-cost views and constants leave the graph, and what hung on them is tied together again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from msched.arrays import Int64Array, frozen_int64
+from msched.graph import OpGraph, Tensor
+from msched.lowering.placement import Work, plain
+
+_CONSTANT = frozenset(("constant", "constantofshape", "const", "fileconstant", "constplaceholder"))
+_SHAPE = frozenset(("shape", "shapen", "size", "rank"))
+_FOLDABLE = frozenset(("matrix", "vector", "control"))
+_RANDOM = ("rand", "rng", "bernoulli", "multinomial", "mask")
+
+
+@dataclass(frozen=True)
+class Folded:
+    """What is left: `kept` (k,), op indices in rising order; `tensors` and `edges` (m, 2) number the ops by `kept`."""
+
+    kept: list[int]
+    tensors: tuple[Tensor, ...]
+    edges: Int64Array
+
+
+def fold(graph: OpGraph, works: Sequence[Work]) -> Folded:
+    """The graph without its free work; `works` gives the class of each op.
+
+    - A view (any `free` op that reads a tensor) has no buffer of its own: who consumed its output consumes its input,
+      and the input is a graph output if the view's was, or if the view has none. Of several inputs, the viewed one has
+      the bytes of the output and a producer, if any has; among equals the first.
+    - A constant (by kind, or an op all of whose inputs are constants, unless it draws random numbers) leaves persistent
+      outputs, and so does a network input or a variable that the graph lists as an op. The shape of a tensor without
+      producer is constant too; weights themselves are not, since nothing tells them from network inputs.
+    - Persistent tensors that only folded ops consumed go with them.
+    - An op with a measured duration above zero is not free, and stays.
+
+    Whoever came after a folded op comes after what came before it, so that no order is lost.
+    """
+    reads, writes = _ends(graph)
+    gone, home = _gone(graph, works, reads, writes)
+    if not any(gone):
+        return Folded(list(range(len(graph.ops))), graph.tensors, graph.edges)
+    kept = [v for v in range(len(graph.ops)) if not gone[v]]
+    index = {v: i for i, v in enumerate(kept)}
+    return Folded(kept, _tensors(graph, gone, home, index, writes, reads), _edges(graph, gone, index))
+
+
+def _ends(graph: OpGraph) -> tuple[list[list[int]], list[list[int]]]:
+    """The tensors that each op reads, and that it writes."""
+    reads: list[list[int]] = [[] for _ in graph.ops]
+    writes: list[list[int]] = [[] for _ in graph.ops]
+    for i, tensor in enumerate(graph.tensors):
+        if tensor.producer is not None:
+            writes[tensor.producer].append(i)
+        for v in dict.fromkeys(tensor.consumers):
+            reads[v].append(i)
+    return reads, writes
+
+
+def _gone(
+    graph: OpGraph, works: Sequence[Work], reads: list[list[int]], writes: list[list[int]]
+) -> tuple[list[bool], list[int]]:
+    """Whether each op folds, and the tensor in whose buffer each tensor lies."""
+    home = list(range(len(graph.tensors)))
+    constant = [False] * len(home)
+    gone = [False] * len(graph.ops)
+    for v in graph.order.tolist():
+        op, inputs = graph.ops[v], [home[i] for i in reads[v]]
+        if op.duration_ns or (works[v] != "free" and (works[v] not in _FOLDABLE or not inputs)):
+            continue
+        name = plain(op.kind)
+        static = name in _SHAPE
+        known = bool(inputs) and all(constant[i] or (static and graph.tensors[i].producer is None) for i in inputs)
+        if name in _CONSTANT or (known and not any(part in name for part in _RANDOM)):
+            for i in writes[v]:
+                constant[i] = True
+        elif works[v] != "free":
+            continue
+        elif inputs:
+            for i in writes[v]:
+                home[i] = _viewed(graph.tensors, inputs, graph.tensors[i].bytes)
+        gone[v] = True
+    return gone, home
+
+
+def _viewed(tensors: Sequence[Tensor], inputs: list[int], size: int) -> int:
+    return max(inputs, key=lambda i: (tensors[i].bytes == size, tensors[i].producer is not None))
+
+
+def _tensors(
+    graph: OpGraph,
+    gone: list[bool],
+    home: list[int],
+    index: dict[int, int],
+    writes: list[list[int]],
+    reads: list[list[int]],
+) -> tuple[Tensor, ...]:
+    count = len(home)
+    consumers: list[dict[int, None]] = [{} for _ in range(count)]
+    output, left = [False] * count, [False] * count
+    for i, tensor in enumerate(graph.tensors):
+        output[home[i]] |= tensor.output
+        left[home[i]] |= home[i] != i or (tensor.producer is not None and gone[tensor.producer])
+        for v in tensor.consumers:
+            if not gone[v]:
+                consumers[home[i]][index[v]] = None
+            elif writes[v]:
+                left[home[i]] = True
+            else:
+                output[home[i]] = True
+    result = []
+    for i, tensor in enumerate(graph.tensors):
+        producer = None if tensor.producer is None or gone[tensor.producer] else index[tensor.producer]
+        if home[i] != i or (producer is None and left[i] and not consumers[i] and not output[i]):
+            continue
+        result.append(
+            Tensor(
+                name=tensor.name,
+                bytes=tensor.bytes,
+                producer=producer,
+                consumers=tuple(consumers[i]),
+                persistent=tensor.persistent or producer is None,
+                output=output[i],
+            )
+        )
+    return tuple(result)
+
+
+def _edges(graph: OpGraph, gone: list[bool], index: dict[int, int]) -> Int64Array:
+    """Dependencies among the kept ops, those through folded ops included, each once and sorted: shape (m, 2)."""
+    folded = np.array(gone, np.bool_)
+    place = np.cumsum(~folded) - 1
+    before, after = graph.edges[:, 0], graph.edges[:, 1]
+    direct = ~folded[before] & ~folded[after]
+    into: dict[int, list[int]] = {}
+    for u, v in graph.edges[folded[after]].tolist():
+        into.setdefault(v, []).append(u)
+    sources: dict[int, list[int]] = {}  # of a folded op: the kept ops that come before it
+    for v in graph.order[folded[graph.order]].tolist():
+        ahead = (s for u in into.get(v, ()) for s in (sources[u] if gone[u] else (u,)))
+        sources[v] = list(dict.fromkeys(ahead))
+    through = [(s, v) for u, v in graph.edges[folded[before] & ~folded[after]].tolist() for s in sources[u]]
+    rows = np.concatenate([graph.edges[direct], np.array(through, np.int64).reshape(-1, 2)])
+    key = np.unique(place[rows[:, 0]] * max(len(index), 1) + place[rows[:, 1]])
+    return frozen_int64(np.stack(np.divmod(key, max(len(index), 1)), axis=1))
