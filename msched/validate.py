@@ -214,14 +214,18 @@ def _figures(run: Rederivation) -> Iterator[Violation]:
     for e in np.flatnonzero(~np.isclose(timeline.utilisation, busy, rtol=1e-9, atol=1e-12)):
         told = f"{timeline.utilisation[e]} is reported; {busy[e]} of it is held"
         yield Violation("utilisation", f"engine {p.engine_names[e]!r}: {told}")
-    moves = (run.held[:, p.communication] > 0).max(axis=1, initial=False)
-    time, level = levels(start, finish, np.where(moves, 1, 0))
-    most = int(np.diff(time)[level[:-1] > 0].sum())
-    if not 0 <= timeline.exposed_communication_ns <= most:
-        told = f"{timeline.exposed_communication_ns} ns are reported; communication runs for {most} ns"
+    moves = p.communication[p.engine]
+    time, moving = levels(start, finish, np.where(moves, 1, 0))
+    computing = levels(start, finish, np.where(moves, 0, 1))[1]
+    exposed = int(np.diff(time)[(moving[:-1] > 0) & (computing[:-1] == 0)].sum())
+    if timeline.exposed_communication_ns != exposed:
+        told = f"{timeline.exposed_communication_ns} ns are reported; communication runs alone for {exposed} ns"
         yield Violation("exposed", told)
-    if (np.diff(start[timeline.critical_ops]) < 0).any():
-        yield Violation("critical", "the critical ops are not in time order")
+    critical = timeline.critical_ops
+    if (np.diff(start[critical]) < 0).any() or (finish[critical[-1:]] != makespan).any():
+        yield Violation(
+            "critical", f"the critical ops must be in time order and end with one that ends at {makespan} ns"
+        )
 
 
 class _Callable(ModuleType):
