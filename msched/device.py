@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -88,6 +89,9 @@ def device_from(values: Mapping[str, Any]) -> Device:
         raise DeviceError(f"device {name!r}: {error}") from error
     if not device.engines:
         raise DeviceError(f"device {name!r} has no engines")
+    rates = [rate for engine in device.engines.values() for rate in (engine.flops_per_ns, engine.bytes_per_ns)]
+    if not all(map(math.isfinite, (*rates, device.memory.bytes_per_ns, device.link.bytes_per_ns))):
+        raise DeviceError(f"device {name!r}: rates and bandwidths must be finite numbers")
     for key, engine in device.engines.items():
         if engine.units < 1 or engine.flops_per_ns < 0 or engine.bytes_per_ns < 0 or engine.block_bytes < 1:
             raise DeviceError(f"device {name!r}, engine {key!r}: units, rates and block_bytes must be positive")

@@ -85,7 +85,8 @@ _FRAGMENTS: tuple[tuple[str, Work], ...] = (
     ("reducescatter", "collective"), ("alltoall", "collective"),
 )  # fmt: skip
 _LIBRARY = re.compile(r"^(hcom|hccl|horovod|nccl)")
-_SUFFIXES = (r"v\d+d?$", r"[123]d", r"grad(v\d+)?(with[a-z]+)?$", r"d$", r"\d+$")
+_VERSION = re.compile(r"(V|_v)\d+D?$")
+_MARKS = (r"[123]d", r"grad$", r"d$", r"\d+$")
 
 
 @dataclass(frozen=True)
@@ -106,12 +107,14 @@ def plain(kind: str) -> str:
 def work_of(kind: str) -> Work | None:
     """The class of work of a kind, or None where no table knows it.
 
-    Looked up as spelt but for case and punctuation; then without the marks of versions, dimensions and gradients
-    (`MatMulV2`, `Conv2DBackpropInput`, `ReluGrad`); then by what its name contains.
+    Looked up as spelt but for case and punctuation, and without the marks of versions, dimensions and gradients
+    (`MatMulV2`, `Conv2DBackpropInput`, `ReluGrad`); then so for each dotted part, the last first (`com.microsoft.Gelu`,
+    `aten.mm.default`); then by what its name contains.
     """
-    for spelling in _spellings(kind):
-        if spelling in _WORK_OF:
-            return _WORK_OF[spelling]
+    for name in (kind, *reversed(kind.split("."))):
+        for spelling in _spellings(name):
+            if spelling in _WORK_OF:
+                return _WORK_OF[spelling]
     if _LIBRARY.match(name := plain(kind)):
         return "collective"
     return next((work for fragment, work in _FRAGMENTS if fragment in name), None)
@@ -152,13 +155,12 @@ def places(ops: Iterable[Op], device: Device, overrides: Override) -> tuple[list
 
 
 def _spellings(kind: str) -> Iterable[str]:
-    name = plain(kind)
+    yield plain(kind)
+    name = plain(_VERSION.sub("", kind))
     yield name
-    for suffix in _SUFFIXES:
-        shorter = re.sub(suffix, "", name)
-        if shorter and shorter != name:
-            name = shorter
-            yield name
+    for mark in _MARKS:
+        name = re.sub(mark, "", name) or name
+        yield name
 
 
 def _place(op: Op, device: Device) -> Place:
