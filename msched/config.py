@@ -38,11 +38,17 @@ def load(group: str, name: str) -> dict[str, Any]:
 
 
 def build(values: dict[str, Any]) -> Any:
-    """The object that a config with a `_target_` describes. Raises OptionError for a parameter that it does not take."""
+    """The object that a config with a `_target_` describes.
+
+    Raises OptionError for a target that does not exist or a parameter that it does not take, and else what it raises.
+    """
     from hydra.errors import InstantiationException
     from hydra.utils import instantiate
 
     try:
         return instantiate(values, _convert_="all")
     except InstantiationException as error:
+        cause = error.__cause__
+        if isinstance(cause, Exception) and not isinstance(cause, (TypeError, ImportError)):
+            raise cause from None
         raise OptionError(f"{values.get('_target_', '?')}: {error}") from error

@@ -1,0 +1,114 @@
+"""The command `msched`. Everything heavy is imported by the command that needs it: `--help` must not wait."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from msched.errors import MschedError
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+_PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
+_DEBUG = "HYDRA_FULL_ERROR"
+
+
+def main() -> None:
+    """Entry point: user errors become one line on standard error and exit code 2, Ctrl-C exit code 130."""
+    try:
+        app()
+    except MschedError as error:
+        if os.environ.get(_DEBUG) == "1":
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+@app.callback()
+def every_command(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Which op goes to which stream of an accelerator, in what order, and how far that is from the best possible."""
+    if debug:
+        os.environ[_DEBUG] = "1"
+
+
+@app.command(context_settings=_PASS_ON, add_help_option=False)
+def run(context: typer.Context) -> None:
+    """Plan a network, or sweep over many: all arguments go to Hydra (`msched run --help`).
+
+    msched run workload=light_resnet50 solver=cpsat;
+    msched run -m solver=single,heft;
+    msched run -cd experiments/first -cn study.
+    """
+    from msched.study import sweep
+
+    try:
+        sweep.main(context.args)
+    except KeyboardInterrupt:
+        print("interrupted; what was known is in the record", file=sys.stderr)
+        raise typer.Exit(130) from None
+
+
+@app.command()
+def table(
+    folder: Annotated[Path, typer.Argument(help="Folder of a sweep.")],
+    output: Annotated[Path | None, typer.Option(help="Where the files go; the folder itself by default.")] = None,
+    timings: Annotated[bool, typer.Option(help="Keep the solve times, which differ from run to run.")] = True,
+) -> None:
+    """Turn a sweep into tables (CSV, Parquet, Markdown, LaTeX) and a figure of speed-ups."""
+    from msched.report import study
+
+    for line in study.write(folder, output or folder, timings=timings):
+        print(line, file=sys.stderr)
+
+
+@app.command()
+def show(
+    job: Annotated[Path, typer.Argument(help="A record.json, or the folder of a job.")],
+    output: Annotated[Path | None, typer.Option(help="Where the files go; the folder of the job by default.")] = None,
+    trust: Annotated[
+        bool, typer.Option(help="Let the record build its input with code from outside of msched.")
+    ] = False,
+) -> None:
+    """Draw a job: Gantt chart (PNG, SVG) and a trace for ui.perfetto.dev."""
+    from msched.report import job as drawing
+
+    for path in drawing.write(job, output or (job if job.is_dir() else job.parent), trust=trust):
+        print(path)
+
+
+@app.command("list")
+def list_(
+    what: Annotated[str, typer.Argument(help="workloads, devices, solvers, or nothing for all.")] = "",
+) -> None:
+    """List what `msched run` can be given."""
+    from msched.config import options
+    from msched.errors import OptionError
+
+    groups = {"workloads": "workload", "devices": "device", "solvers": "solver"}
+    if what and what not in groups:
+        raise OptionError(f"list {what!r} is not known; there are: {', '.join(groups)}")
+    for title in [what] if what else list(groups):
+        typer.echo(title)
+        for name in options(groups[title]):
+            typer.echo(f"  {name:<24}{_first_comment(groups[title], name)}")
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    from msched import __version__
+
+    typer.echo(__version__)
+
+
+def _first_comment(group: str, name: str) -> str:
+    """The line at the head of a shipped config that says what it is."""
+    from msched.config import conf_directory
+
+    head = (conf_directory() / group / f"{name}.yaml").read_text(encoding="utf-8").split("\n", 1)[0]
+    return head.removeprefix("# ") if head.startswith("#") else ""

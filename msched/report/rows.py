@@ -1,0 +1,140 @@
+"""The rows of a study's table: each cell with what only the other cells of its problem can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from msched.errors import InternalError
+from msched.study.job import gap
+from msched.study.records import Proof, Record
+from msched.study.schema import NOT_IDENTITY
+
+BASELINE = "single"
+_EXACT = "msched.solvers.exact."
+_APART = ("workload", "device", "solver")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One cell with what only the other cells of its problem can tell: the best bound, the single stream."""
+
+    record: Record
+    variant: str
+    bound: Proof | None
+    single_ns: int | None
+
+    @property
+    def exact(self) -> bool:
+        """Whether the solver is one that proves; they live in `msched.solvers.exact`."""
+        return str(self.record.config.get("solver", {}).get("_target_", "")).startswith(_EXACT)
+
+    @property
+    def makespan_ns(self) -> int | None:
+        """The simulated makespan, None where there is no plan."""
+        return None if self.record.score is None else self.record.score.makespan_ns
+
+    @property
+    def valid(self) -> bool:
+        """Whether there is a plan that keeps all limits."""
+        return self.record.score is not None and self.record.status != "invalid"
+
+    @property
+    def status(self) -> str:
+        """Of the score: `optimal` where the makespan equals the best bound known, else as the record says."""
+        if self.record.state != "done":
+            return self.record.state
+        if self.valid and self.bound is not None:
+            return "optimal" if self.makespan_ns == self.bound.makespan_ns else "feasible"
+        return self.record.status or self.record.state
+
+    @property
+    def speed_up(self) -> float | None:
+        """Over the plan on a single stream for the same problem."""
+        return self.single_ns / self.makespan_ns if self.valid and self.single_ns and self.makespan_ns else None
+
+    @property
+    def gap(self) -> float | None:
+        """Makespan over the best bound known, minus 1."""
+        if not self.valid or self.makespan_ns is None or self.bound is None:
+            return None
+        return gap(self.makespan_ns, self.bound.makespan_ns)
+
+    @property
+    def reason(self) -> str:
+        """Why there is no valid plan; empty where there is one."""
+        return "" if self.valid else self.record.error or self.record.reason
+
+    def place(self) -> tuple[Any, ...]:
+        """Sort key: problems together, the baseline first, exact solvers last."""
+        names = self.record.names
+        return (
+            names.workload, names.device, self.variant, self.exact, names.solver != BASELINE, names.solver,
+            self.record.cell,
+        )  # fmt: skip
+
+    def merit(self) -> tuple[Any, ...]:
+        """Sort key of valid rows of one problem: the objective's figures in their order."""
+        order = self.record.config["objective"]["order"]
+        return (*(getattr(self.record.score, figure) for figure in order), self.record.names.solver)
+
+
+def rows(records: Iterable[Record]) -> list[Row]:
+    """The rows of a table, in a fixed order.
+
+    A bound holds for every plan of a problem, so each row gets the best that any cell of its problem proved. Raises
+    InternalError for a valid plan that beats it: then a bound, a solver or the simulator is wrong.
+    """
+    given = list(records)
+    bounds: dict[str, Proof] = {}
+    singles: dict[str, int] = {}
+    for record in given:
+        if record.problem is None or record.state == "failed":
+            continue
+        key = record.problem.hash
+        if record.bound and (key not in bounds or record.bound.makespan_ns > bounds[key].makespan_ns):
+            bounds[key] = record.bound
+        if record.names.solver == BASELINE and record.score and record.status != "invalid":
+            singles[key] = min(record.score.makespan_ns, singles.get(key, record.score.makespan_ns))
+    variants = _variants(given)
+    result = []
+    for record, variant in zip(given, variants, strict=True):
+        key = record.problem.hash if record.problem else ""
+        row = Row(record, variant, bounds.get(key), singles.get(key))
+        if row.valid and row.bound and row.makespan_ns is not None and row.makespan_ns < row.bound.makespan_ns:
+            raise InternalError(
+                f"{record.names.workload}, {record.names.solver}: {row.makespan_ns} ns is less than the bound of "
+                f"{row.bound.makespan_ns} ns ({row.bound.argument}) that another cell proved for the same problem"
+            )
+        result.append(row)
+    return sorted(result, key=Row.place)
+
+
+def _variants(records: list[Record]) -> list[str]:
+    """What tells cells of equal names apart: keys outside the groups that vary over the sweep, and keys of a group
+    that vary below one name, as `streams=4 solver.k=2`."""
+    flat = [
+        _flat({key: value for key, value in record.config.items() if key not in NOT_IDENTITY}) for record in records
+    ]
+    values: dict[tuple[str, str], set[str]] = {}
+    for record, leaves in zip(records, flat, strict=True):
+        scope = {group: getattr(record.names, group) for group in _APART}
+        for key, value in leaves.items():
+            values.setdefault((key, scope.get(key.split(".")[0], "")), set()).add(value)
+    result = []
+    for record, leaves in zip(records, flat, strict=True):
+        scope = {group: getattr(record.names, group) for group in _APART}
+        varying = [k for k in leaves if len(values[k, scope.get(k.split(".")[0], "")]) > 1]
+        result.append(" ".join(f"{key}={leaves[key]}" for key in sorted(varying)))
+    return result
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    result: dict[str, str] = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            result.update(_flat(value, f"{prefix}{key}."))
+        else:
+            result[prefix + key] = str(value)
+    return result

@@ -1,0 +1,82 @@
+"""What `msched table` makes of a folder of records: tables, a figure, and where they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from msched.report import palette, speed_up, table
+from msched.report.rows import rows
+from msched.study import records
+from msched.study.records import Record
+
+if TYPE_CHECKING:
+    import pandas
+
+_MAIN = "One row a workload and a solver; the gap is to the best lower bound known."
+_PAIR = "The best heuristic beside the exact solver."
+
+
+def write(folder: Path, output: Path, *, timings: bool) -> list[str]:
+    """Read the records below `folder`; write and print the tables; return warnings.
+
+    Into `output`: `table` and `best` in four formats, `speed_up.png` and `.svg`, `provenance.json`. Without `timings`
+    equal records give equal files, byte for byte. Raises OptionError where there is nothing to read, InternalError
+    where a makespan lies below a bound.
+    """
+    found, warnings = records.load(folder)
+    lines = rows(found)
+    for frame, stem, caption in (
+        (table.main_table(lines, timings=timings), "table", _MAIN),
+        (table.side_by_side(lines), "best", _PAIR),
+    ):
+        if len(frame):
+            table.write(frame, output / stem, caption)
+            _show(frame, caption)
+    figure = speed_up.speed_up(lines, "Speed-up over a single stream")
+    if figure is not None:
+        palette.save(figure, output / "speed_up")
+    source = msgspec.json.encode(_provenance(found), order="sorted")
+    (output / "provenance.json").write_bytes(msgspec.json.format(source, indent=2) + b"\n")
+    if len({record.versions.get("msched") for record in found}) > 1:
+        warnings.append(f"the records in {folder} come from several versions of msched")
+    return warnings
+
+
+def _provenance(found: Iterable[Record]) -> dict[str, object]:
+    """Cells and inputs by name with their hashes, and the distinct versions and machines."""
+    given = list(found)
+    return {
+        "schema": "msched.provenance/1",
+        "cells": sorted(f"{r.names.workload} {r.names.device} {r.names.solver} {r.cell}" for r in given),
+        "inputs": {r.names.workload: r.input.hash for r in given if r.input},
+        "versions": _distinct(r.versions for r in given),
+        "machines": _distinct(msgspec.to_builtins(r.machine) for r in given),
+    }
+
+
+def _distinct(values: Iterable[dict[str, object] | dict[str, str]]) -> list[object]:
+    encoded = sorted({msgspec.json.encode(value, order="sorted") for value in values})
+    return [msgspec.json.decode(text) for text in encoded]
+
+
+def _show(frame: pandas.DataFrame, caption: str) -> None:
+    """Print for a person at a terminal, or as Markdown for whatever reads the output."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    if not console.is_terminal:
+        print(f"{caption}\n\n{table.markdown(frame)}")
+        return
+    shown = table.readable(frame)
+    view = Table(title=caption, box=box.SIMPLE_HEAD, title_justify="left")
+    for name, title in zip(frame.columns, shown.columns, strict=True):
+        view.add_column(title, justify="right" if table.is_figure(name) else "left", overflow="fold")
+    for cells in shown.itertuples(index=False):
+        view.add_row(*cells)
+    console.print(view)

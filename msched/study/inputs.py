@@ -1,0 +1,78 @@
+"""What a resolved config describes: the graph, the problem and the solver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from msched.config import build
+from msched.errors import OptionError
+from msched.graph import OpGraph
+from msched.problem import Problem
+from msched.solvers.base import Solver
+
+_MISSING = "???"
+
+
+def check(config: Mapping[str, Any]) -> None:
+    """Raise OptionError that names the first key without a value."""
+    for key, value in _leaves(config):
+        if value == _MISSING:
+            raise OptionError(f"{key} has no value; give it as {key}=VALUE")
+
+
+def foreign_targets(config: Mapping[str, Any]) -> list[str]:
+    """What building the config would call from outside of msched: a record is a file, and may come from anybody."""
+    targets = (value for key, value in _leaves(config) if key.rsplit(".", 1)[-1] == "_target_")
+    return sorted({str(target) for target in targets if not str(target).startswith("msched.")})
+
+
+def graph_of(config: Mapping[str, Any]) -> OpGraph:
+    """The network of the group `workload`. Raises OptionError for a config that describes something else."""
+    graph: OpGraph = _built(config["workload"], "workload", OpGraph)
+    return graph
+
+
+def problem_of(config: Mapping[str, Any], graph: OpGraph) -> Problem:
+    """`graph` placed and priced on the device of the config. Raises ProblemError, DeviceError and OptionError."""
+    from msched.device import device_from
+    from msched.lowering import lower
+
+    return lower(
+        graph,
+        device_from(config["device"]),
+        streams=config["streams"],
+        binding=config["binding"],
+        memory_bytes=config["memory_bytes"],
+        collective=config["collective"],
+        placement=config["placement"] or None,
+    )
+
+
+def solver_of(config: Mapping[str, Any]) -> Solver:
+    """The solver of the group `solver`. Raises OptionError for a config that describes something else."""
+    solver: Solver = _built(config["solver"], "solver", object)
+    if not callable(getattr(solver, "solve", None)):
+        raise OptionError(f"solver: {config['solver']['_target_']} has no solve(problem, budget)")
+    return solver
+
+
+def _built(values: dict[str, Any], group: str, kind: type) -> Any:
+    if "_target_" not in values:
+        raise OptionError(f"{group}: the config has no _target_ that says what builds it")
+    result = build(values)
+    if not isinstance(result, kind):
+        raise OptionError(f"{group}: {values['_target_']} gives {type(result).__name__}, not {kind.__name__}")
+    return result
+
+
+def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value that is no container, with its dotted path."""
+    if isinstance(value, Mapping):
+        for key, below in value.items():
+            yield from _leaves(below, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, (list, tuple)):
+        for index, below in enumerate(value):
+            yield from _leaves(below, f"{path}[{index}]")
+    else:
+        yield path, value

@@ -1,0 +1,75 @@
+"""What a person at a terminal sees of a run; where nobody looks, it says nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from msched.plan import Incumbent
+from msched.study.records import Record
+
+if TYPE_CHECKING:
+    from rich.status import Status
+
+
+def duration(ns: float) -> str:
+    """A time in the unit that reads best."""
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if ns >= size:
+            return f"{ns / size:.3f} {unit}"
+    return f"{ns:.0f} ns"
+
+
+def outcome(record: Record) -> str:
+    """One line: what became of a cell."""
+    name = f"{record.names.workload} on {record.names.device}, {record.names.solver}:"
+    if record.state == "failed":
+        return f"{name} failed: {record.error}"
+    if record.score is None or record.bound is None:
+        return f"{name} {record.status or record.state}: {record.reason or record.error}"
+    score = f"{name} {duration(record.score.makespan_ns)}, {record.status}"
+    if record.status == "invalid":
+        return f"{score}: {record.reason}"
+    distance = f", {record.gap:.2%} above the bound ({record.bound.argument})" if record.gap else ""
+    return f"{score}{distance}, streams: {record.score.streams}, waits: {record.score.waits}"
+
+
+@dataclass
+class Live:
+    """The moving line of one solve. `on_progress` may be called from any thread, `on_tick` from the main one."""
+
+    title: str
+    status: Status | None = None
+    best: Incumbent | None = None
+    begin: float = field(default_factory=time.monotonic)
+
+    def on_progress(self, incumbent: Incumbent) -> None:
+        """Take note of a new incumbent or bound."""
+        self.best = incumbent
+
+    def on_tick(self) -> None:
+        """Show what is known by now."""
+        if self.status is None:
+            return
+        text = f"{self.title}  {time.monotonic() - self.begin:.0f} s"
+        if self.best is not None and self.best.makespan_ns is not None:
+            text += f"  makespan {duration(self.best.makespan_ns)}"
+        if self.best is not None and self.best.bound_ns is not None:
+            text += f"  bound {duration(self.best.bound_ns)}"
+        self.status.update(text)
+
+
+@contextmanager
+def live(title: str) -> Iterator[Live]:
+    """A moving line on standard error while the block runs, if that is a terminal."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield Live(title)
+        return
+    with console.status(title) as status:
+        yield Live(title, status)

@@ -1,0 +1,72 @@
+"""The types of the main config: what `msched run` accepts, and the identity of one cell of a sweep."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+NAME = "job_schema"
+NOT_IDENTITY = ("study", "output", "force")  # where a result goes does not change what it is
+
+
+# Hydra shows the member names in its messages, so they are what a user types.
+Binding = Enum("Binding", ["free", "engine"])
+Collective = Enum("Collective", ["hccl", "aiv"])
+Dispatch = Enum("Dispatch", ["arrival", "planned", "greedy"])
+Fidelity = Enum("Fidelity", ["fixed"])
+Figure = Enum("Figure", ["makespan_ns", "peak_bytes", "waits", "streams"])
+
+
+@dataclass
+class Simulator:
+    """Group `simulator`: the rule that scores a plan."""
+
+    dispatch: Dispatch
+    fidelity: Fidelity
+
+
+@dataclass
+class Objective:
+    """Group `objective`: the figures of a score in order of importance; a table ranks plans by them."""
+
+    order: list[Figure]
+
+
+@dataclass
+class Job:
+    """All keys of the main config; `conf/config.yaml` says what each means and sets its default."""
+
+    workload: dict[str, Any]
+    device: dict[str, Any]
+    solver: dict[str, Any]
+    simulator: Simulator
+    objective: Objective
+    streams: int | None
+    binding: Binding
+    memory_bytes: int | str | None
+    collective: Collective
+    time_limit: float
+    workers: int
+    seed: int
+    deterministic: bool
+    study: str
+    output: str
+    force: bool
+    placement: dict[str, Any] = field(default_factory=dict)
+
+
+def register() -> None:
+    """Make the schema known to Hydra under `job_schema`, which `conf/config.yaml` builds upon."""
+    from hydra.core.config_store import ConfigStore
+
+    ConfigStore.instance().store(name=NAME, node=Job, provider="msched")
+
+
+def cell_id(config: Mapping[str, Any]) -> str:
+    """SHA-256 of a resolved config without what only says where results go: equal cells, equal ids."""
+    identity = {key: value for key, value in config.items() if key not in NOT_IDENTITY}
+    return hashlib.sha256(json.dumps(identity, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

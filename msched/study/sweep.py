@@ -1,0 +1,101 @@
+"""The Hydra app behind `msched run`: one job a cell, any launcher, failures kept apart."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msched.config import conf_directory
+from msched.errors import MschedError, OptionError
+from msched.study import job, progress, schema
+from msched.study.records import FILE, Names
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+
+class JobFailedError(MschedError):
+    """A job of a sweep failed; its record says why, and the other jobs went on."""
+
+
+def main(arguments: list[str]) -> None:
+    """Run Hydra with the command line `arguments`, as `msched run` gets them.
+
+    Raises OptionError for what Hydra refuses, JobFailedError when jobs of a sweep failed, SystemExit when the only job
+    did, and KeyboardInterrupt after Ctrl-C.
+    """
+    import hydra
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    schema.register()
+    entry = hydra.main(config_path=str(conf_directory()), config_name="config", version_base="1.3")(run_cell)
+    with _command_line(arguments):
+        try:
+            entry()
+        except (HydraException, OmegaConfBaseException) as error:
+            raise OptionError(_in_one_line(error)) from error
+
+
+def run_cell(config: DictConfig) -> None:
+    """One job. It is a function of a module, so that a launcher can send it to another process."""
+    from hydra.core.hydra_config import HydraConfig
+    from hydra.types import RunMode
+    from omegaconf import OmegaConf
+
+    plain: Any = OmegaConf.to_container(config, resolve=True, enum_to_str=True)
+    chosen = HydraConfig.get().runtime.choices
+    names = Names(**{group: str(chosen.get(group)) for group in Names.__struct_fields__})
+    sweeping = HydraConfig.get().mode == RunMode.MULTIRUN
+    folder = Path(plain["output"]) / cell_folder(names, plain)
+    with progress.live(f"{names.workload}  {names.device}  {names.solver}") as live:
+        record, computed = job.run(plain, names, folder, live.on_progress, live.on_tick)
+    line = progress.outcome(record)
+    if record.state == "failed":
+        print(line if sweeping else f"error: {line}", file=sys.stderr)
+        if not sweeping:
+            raise SystemExit(2)
+        raise JobFailedError(f"jobs failed; their records in {plain['output']} say why")
+    if sys.stdout.isatty() or not sweeping:
+        print(line if computed else f"{line} (finished before)")
+    if not sweeping:
+        print(folder / FILE)
+
+
+def cell_folder(names: Names, config: dict[str, Any]) -> str:
+    """A folder name that a person can read and that no other cell has."""
+    words = re.sub(r"[^\w.-]+", "_", f"{names.workload}-{names.device}-{names.solver}")
+    return f"{words}-{schema.cell_id(config)[:12]}"
+
+
+@contextmanager
+def _command_line(arguments: list[str]) -> Iterator[None]:
+    """Hydra reads sys.argv, and raises what it would else print and leave with when HYDRA_FULL_ERROR is 1."""
+    argv, variable = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
+    sys.argv = ["msched run", *arguments]
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    try:
+        yield
+    finally:
+        sys.argv = argv
+        if variable is None:
+            del os.environ["HYDRA_FULL_ERROR"]
+        else:
+            os.environ["HYDRA_FULL_ERROR"] = variable
+
+
+def _in_one_line(error: Exception) -> str:
+    """What Hydra or OmegaConf says, with its cause, which often is the half that names the key."""
+    parts = [str(error).strip().splitlines()]
+    if error.__cause__ is not None:
+        parts.append(str(error.__cause__).strip().splitlines()[:1])
+    lines = (line.strip() for part in parts for line in part)
+    kept = [
+        line for line in lines if line and not re.match(r"(Config search path|provider=|full_key|object_type)", line)
+    ]
+    return " ".join(dict.fromkeys(kept))
