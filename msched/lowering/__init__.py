@@ -45,7 +45,7 @@ def lower(
     place or price; both name the op or the option, and the device.
     """
     chip = _device(device)
-    _check(chip, streams, collective, aiv_share)
+    _check(chip, streams, memory_bytes, collective, aiv_share)
     place, warnings = places(graph.ops, chip, placement or {})
     folded = fold(graph, [p.work for p in place])
     ops, place = [graph.ops[v] for v in folded.kept], [place[v] for v in folded.kept]
@@ -100,13 +100,17 @@ def _device(device: str | Device) -> Device:
     return device_from(load("device", device))
 
 
-def _check(device: Device, streams: int | None, collective: str, aiv_share: float) -> None:
+def _check(
+    device: Device, streams: int | None, memory_bytes: int | str | None, collective: str, aiv_share: float
+) -> None:
     if collective not in get_args(Collective):
         raise OptionError(f"collective is {collective!r}; it must be one of: {', '.join(get_args(Collective))}")
     if not 0 < aiv_share <= 1:
         raise OptionError(f"aiv_share is {aiv_share!r}; a share of the vector cores, above 0 and at most 1, is needed")
     if collective == "aiv" and not device.placement.get("vector"):
         raise OptionError(f"collective 'aiv': device {device.name!r} has no place for vector work to share")
+    if isinstance(memory_bytes, str) and memory_bytes != "device":
+        raise OptionError(f"memory_bytes is {memory_bytes!r}; a number of bytes, 'device' or None is needed")
     if isinstance(streams, int) and device.streams is not None and streams > device.streams:
         raise OptionError(f"streams is {streams}, but device {device.name!r} has {device.streams}")
 

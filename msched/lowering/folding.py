@@ -70,21 +70,25 @@ def _gone(
     gone = [False] * len(graph.ops)
     for v in graph.order.tolist():
         op, inputs = graph.ops[v], [home[i] for i in reads[v]]
-        if op.duration_ns or (works[v] != "free" and (works[v] not in _FOLDABLE or not inputs)):
+        free = works[v] == "free"
+        if op.duration_ns or not (free or (inputs and works[v] in _FOLDABLE)):
             continue
-        name = plain(op.kind)
-        static = name in _SHAPE
-        known = bool(inputs) and all(constant[i] or (static and graph.tensors[i].producer is None) for i in inputs)
-        if name in _CONSTANT or (known and not any(part in name for part in _RANDOM)):
+        fixed = plain(op.kind) in _CONSTANT if free else _known(plain(op.kind), inputs, graph.tensors, constant)
+        if fixed:
             for i in writes[v]:
                 constant[i] = True
-        elif works[v] != "free":
-            continue
-        elif inputs:
+        elif inputs and free:
             for i in writes[v]:
                 home[i] = _viewed(graph.tensors, inputs, graph.tensors[i].bytes)
-        gone[v] = True
+        gone[v] = free or fixed
     return gone, home
+
+
+def _known(name: str, inputs: list[int], tensors: Sequence[Tensor], constant: list[bool]) -> bool:
+    """Whether an op that reads `inputs` yields the same at every run."""
+    static = name in _SHAPE
+    known = all(constant[i] or (static and tensors[i].producer is None) for i in inputs)
+    return known and not any(part in name for part in _RANDOM)
 
 
 def _viewed(tensors: Sequence[Tensor], inputs: list[int], size: int) -> int:

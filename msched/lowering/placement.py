@@ -129,6 +129,8 @@ def places(ops: Iterable[Op], device: Device, overrides: Override) -> tuple[list
 
     Raises OptionError for an override that the device cannot follow, ProblemError for a class that it has no place for.
     """
+    if not isinstance(overrides, Mapping):
+        raise OptionError(f"placement is {overrides!r}; a mapping of kinds to classes of work or engines is needed")
     chosen = {kind: _override(kind, value, device) for kind, value in overrides.items()}
     memory: dict[tuple[str, str | None, bool], Place] = {}
     result: list[Place] = []
