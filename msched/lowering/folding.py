@@ -32,11 +32,11 @@ def fold(graph: OpGraph, works: Sequence[Work]) -> Folded:
     - A view (any `free` op that reads a tensor) has no buffer of its own: who consumed its output consumes its input,
       and the input is a graph output if the view's was, or if the view has none. Of several inputs, the viewed one has
       the bytes of the output and a producer, if any has; among equals the first.
-    - A constant (by kind, or an op all of whose inputs are constants, unless it draws random numbers) leaves persistent
-      outputs, and so does a network input or a variable that the graph lists as an op. The shape of a tensor without
-      producer is constant too; weights themselves are not, since nothing tells them from network inputs.
+    - A constant (by kind, or an op all of whose inputs are constants, unless it draws random numbers or was measured to
+      take time) leaves persistent outputs, and so does a network input or a variable that the graph lists as an op. The
+      shape of a tensor without producer is constant too; weights themselves are not, since nothing tells them from
+      network inputs.
     - Persistent tensors that only folded ops consumed go with them.
-    - An op with a measured duration above zero is not free, and stays.
 
     Whoever came after a folded op comes after what came before it, so that no order is lost.
     """
@@ -70,10 +70,10 @@ def _gone(
     gone = [False] * len(graph.ops)
     for v in graph.order.tolist():
         op, inputs = graph.ops[v], [home[i] for i in reads[v]]
-        free = works[v] == "free"
-        if op.duration_ns or not (free or (inputs and works[v] in _FOLDABLE)):
+        name, free = plain(op.kind), works[v] == "free"
+        if not free and (op.duration_ns or not inputs or works[v] not in _FOLDABLE):
             continue
-        fixed = plain(op.kind) in _CONSTANT if free else _known(plain(op.kind), inputs, graph.tensors, constant)
+        fixed = name in _CONSTANT if free else _known(name, inputs, graph.tensors, constant)
         if fixed:
             for i in writes[v]:
                 constant[i] = True

@@ -125,19 +125,20 @@ def places(ops: Iterable[Op], device: Device, overrides: Override) -> tuple[list
 
     The strongest of these decides: `overrides` (an exact kind to a class of work, or to {engine: units a block}); the
     engine that the op records, where the device has it; the table of kinds; and for a kind that is in none, vector
-    work. An op with `participants` is a collective, whatever its kind.
+    work. An op with `participants` is a collective, whatever its kind, and what was measured to take time is not free
+    because of its kind: it is vector work, as the copy that a view becomes.
 
     Raises OptionError for an override that the device cannot follow, ProblemError for a class that it has no place for.
     """
     if not isinstance(overrides, Mapping):
         raise OptionError(f"placement is {overrides!r}; a mapping of kinds to classes of work or engines is needed")
     chosen = {kind: _override(kind, value, device) for kind, value in overrides.items()}
-    memory: dict[tuple[str, str | None, bool], Place] = {}
+    memory: dict[tuple[str, str | None, bool, bool], Place] = {}
     result: list[Place] = []
     kinds: Counter[str] = Counter()
     strangers: Counter[str] = Counter()
     for op in ops:
-        key = (op.kind, op.engine, op.participants > 0 and op.matmul is None)
+        key = (op.kind, op.engine, op.participants > 0 and op.matmul is None, bool(op.duration_ns))
         if key not in memory:
             memory[key] = chosen.get(op.kind) or _place(op, device)
         result.append(memory[key])
@@ -147,7 +148,7 @@ def places(ops: Iterable[Op], device: Device, overrides: Override) -> tuple[list
     warnings = [f"placement: no op is of kind {kind!r}" for kind in chosen if kind not in kinds]
     for name, count in strangers.items():
         warnings.append(f"{count} ops record engine {name!r}, which {device.name!r} has not: placed by their kind")
-    for kind, engine, collective in memory:
+    for kind, engine, collective, _ in memory:
         if work_of(kind) is None and not (kind in chosen or engine in device.engines or collective):
             warnings.append(
                 f"kind {kind!r} ({kinds[kind]} ops) is in no table: taken for vector work; "
@@ -172,8 +173,10 @@ def _place(op: Op, device: Device) -> Place:
     recorded = op.engine if op.engine in device.engines else None
     if work is None:
         work = "collective" if recorded is not None and device.engines[recorded].communication else "vector"
-    if work == "free":
+    if work == "free" and not op.duration_ns:
         return Place(work, ())
+    if work == "free":
+        work = "vector"
     needs = device.placement.get(work, {})
     if recorded is not None:
         needs = {recorded: needs[recorded], **needs} if recorded in needs else {recorded: 1}

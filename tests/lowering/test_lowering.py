@@ -117,6 +117,14 @@ def test_a_measured_duration_wins_over_the_model() -> None:
     assert problem.demand[0].tolist() == [2, 0, 0, 0]
 
 
+def test_a_view_that_was_measured_to_take_time_stays() -> None:
+    dropout = Op(name="dropout", kind="Dropout", duration_ns=7)
+    problem = lower(chain(MATMUL, dropout, ADD), toy())
+    assert problem.op_names == ("matmul", "dropout", "add")
+    assert problem.duration.tolist() == [100, 7, 75]
+    assert problem.demand[1].tolist() == [0, 1, 0, 0]
+
+
 def test_a_user_moves_a_kind() -> None:
     problem = lower(chain(MATMUL, ADD), toy(), placement={"Add": "control", "MatMul": {"vector": 3}})
     assert problem.engine.tolist() == [1, 2]

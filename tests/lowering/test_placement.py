@@ -104,6 +104,12 @@ def test_a_recorded_engine_that_the_device_has_not_is_a_warning() -> None:
     assert "'toy'" in warnings[0]
 
 
+def test_a_view_that_was_measured_to_take_time_is_vector_work() -> None:
+    assert one(Op(name="d", kind="Dropout", duration_ns=5))[0] == Place("vector", (("vector", 1),))
+    assert one(Op(name="d", kind="Dropout", duration_ns=0))[0] == Place("free", ())
+    assert one(Op(name="d", kind="Dropout", duration_ns=5), {"Dropout": "free"})[0] == Place("free", ())
+
+
 def test_an_override_wins_over_the_table_and_over_the_recorded_engine() -> None:
     softmax = Op(name="s", kind="Softmax", engine="vector")
     assert one(softmax, {"Softmax": "control"})[0] == Place("control", (("cpu", 1),))
