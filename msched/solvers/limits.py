@@ -13,7 +13,7 @@ from msched.simulator import Timeline
 
 def impossible(problem: Problem) -> str:
     """Why no plan of the problem can meet its limits, or an empty string when nothing simple forbids one."""
-    for check in (_streams_for_engines, _tasks_for_streams, _memory_of_one_op, _memory_of_outputs):
+    for check in (unbindable, _tasks_for_streams, _memory_of_one_op, _memory_of_outputs):
         if reason := check(problem):
             return reason
     return ""
@@ -22,9 +22,7 @@ def impossible(problem: Problem) -> str:
 def broken(problem: Problem, plan: Plan, timeline: Timeline) -> str:
     """Which limit a plan breaks, or an empty string."""
     waits = timeline.waits
-    if problem.streams is not None and plan.streams > problem.streams:
-        return f"the plan uses {plan.streams} streams, the limit is {problem.streams}"
-    if reason := _mixed_streams(problem, plan):
+    if reason := misplaced(problem, plan.stream):
         return reason
     if problem.tasks_per_stream is not None and problem.n:
         tasks = tasks_in_streams(plan, waits)
@@ -49,18 +47,22 @@ def tasks_in_streams(plan: Plan, waits: Int64Array) -> Int64Array:
     return (ops + records + 2 * received).astype(np.int64)
 
 
-def _mixed_streams(problem: Problem, plan: Plan) -> str:
+def misplaced(problem: Problem, stream: Int64Array) -> str:
+    """Which limit on streams, labels or binding an assignment (n,), numbered without holes, breaks; or empty."""
+    used = int(stream.max(initial=-1)) + 1
+    if problem.streams is not None and used > problem.streams:
+        return f"the plan uses {used} streams, the limit is {problem.streams}"
     labelled = np.flatnonzero(problem.label >= 0)
-    if (op := _odd_one(problem.label[labelled], plan.stream[labelled])) is not None:
+    if (op := _odd_one(problem.label[labelled], stream[labelled])) is not None:
         return f"op {problem.op_names[labelled[op]]!r} is on another stream than the rest of its label"
     if problem.binding != "engine":
         return ""
-    if (op := _odd_one(plan.stream, problem.engine)) is not None:
+    if (op := _odd_one(stream, problem.engine)) is not None:
         return f"op {problem.op_names[op]!r} shares a stream with ops of another engine, but binding is 'engine'"
     for e, limit in enumerate(problem.engine_streams.tolist()):
-        used = np.unique(plan.stream[problem.engine == e]).size
-        if limit != UNLIMITED and used > limit:
-            return f"engine {problem.engine_names[e]!r} has {used} streams, its limit is {limit}"
+        own = np.unique(stream[problem.engine == e]).size
+        if limit != UNLIMITED and own > limit:
+            return f"engine {problem.engine_names[e]!r} has {own} streams, its limit is {limit}"
     return ""
 
 
@@ -71,7 +73,8 @@ def _odd_one(group: Int64Array, value: Int64Array) -> int | None:
     return int(odd[0]) if odd.size else None
 
 
-def _streams_for_engines(problem: Problem) -> str:
+def unbindable(problem: Problem) -> str:
+    """Why streams cannot be bound to engines as the problem asks, or an empty string."""
     if problem.binding != "engine":
         return ""
     used = np.unique(problem.engine)
