@@ -68,7 +68,8 @@ class CpSat:
 
     seeds: solvers whose plans bound the horizon, hint every variable and compete with the solution found.
     grain_ns: of the model's time; 0 takes 1 ns while the horizon is below 10^8 ns, then the least power of ten.
-    dynamic_precedences: CP-SAT's conditional precedences in disjunctive and cumulative constraints.
+    dynamic_precedences: CP-SAT's conditional precedences in cumulative constraints. (Its switch for disjunctive ones
+        stays off: OR-Tools 9.15 aborts the process on small models with it, "conflicting constraint at positive level".)
     """
 
     seeds: tuple[Solver, ...] = ()
@@ -152,6 +153,8 @@ class _Search:
             )
             self._check_claim(found, round(engine.objective_value), scaled.grain)
             self.candidates.append(found)
+        elif status == cp_model.MODEL_INVALID:
+            raise InternalError(f"problem {self.problem.name!r} makes an invalid model: {model.cp.validate()[:500]}")
         elif status == cp_model.INFEASIBLE and hint is not None:
             raise InternalError(f"the model of problem {self.problem.name!r} excludes a plan that meets every limit")
         if streams.complete:
@@ -181,7 +184,6 @@ class _Search:
             parameters.max_time_in_seconds = max(self.budget.time_limit - (time.monotonic() - self.began), 0.1)
         parameters.num_workers = self.budget.workers
         parameters.random_seed = self.budget.seed
-        parameters.use_dynamic_precedence_in_disjunctive = self.solver.dynamic_precedences
         parameters.use_dynamic_precedence_in_cumulative = self.solver.dynamic_precedences
         # In another thread the caller owns the signal, and stops the search through its budget.
         parameters.catch_sigint_signal = threading.current_thread() is threading.main_thread()
@@ -258,6 +260,6 @@ class _Search:
     def _why_not(self) -> str:
         """What stood in the way: the limit that the seed closest to a valid plan breaks."""
         if not self.candidates:
-            return "no seed keeps the limits on streams"
+            return "no seed could keep the limits on streams" if self.solver.seeds else "no seeds were given"
         closest = min(self.candidates, key=lambda c: c.rank)
         return f"the nearest known plan, of {closest.makespan_ns} ns, is not valid: {closest.broken}"

@@ -36,6 +36,7 @@ class Model:
     end: list[Any] = field(default_factory=list)
     size: list[Any] = field(default_factory=list)
     mode: list[list[Any]] = field(default_factory=list)
+    need: dict[tuple[int, int], Any] = field(default_factory=dict)
     lane: list[dict[int, Any]] = field(default_factory=list)
     together: dict[tuple[int, int], Any] = field(default_factory=dict)
     used: list[Any] = field(default_factory=list)
@@ -123,7 +124,8 @@ class Model:
         """
         if self.streams.policy == "choice" and self.lane[u] is not self.lane[v] and lag:
             self.cp.add(self.start[v] >= self.end[u]).only_enforce_if(*given)
-            if same := self._same_stream(u, v):
+            same = self._same_stream(u, v)
+            if same is not None:
                 given = (*given, same.negated())
             self.cp.add(self.start[v] >= self.end[u] + lag).only_enforce_if(*given)
             return
@@ -159,7 +161,9 @@ class Model:
                 intervals.append(self._interval(v))
                 least.append(min(needs))
                 if self.mode[v]:
-                    demands.append(sum(c * q for c, q in zip(self.mode[v], needs, strict=True)))
+                    self.need[v, e] = self.cp.new_int_var(min(needs), max(needs), f"need{v}_{e}")
+                    self.cp.add(self.need[v, e] == sum(c * q for c, q in zip(self.mode[v], needs, strict=True)))
+                    demands.append(self.need[v, e])
                     energy.append(sum(c * (q * d) for c, q, d in zip(self.mode[v], needs, sizes, strict=True)))
                 else:
                     demands.append(needs[0])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from msched.arrays import Int64Array
-from msched.plan import Plan
+from msched.plan import Plan, durations_and_demands
 from msched.problem import Problem
 from msched.solvers.exact.model import Model
 
@@ -55,6 +55,9 @@ def _hints(model: Model, plan: Plan, start: Int64Array, end: Int64Array) -> Iter
         if model.mode[v]:
             yield model.size[v], int(end[v] - start[v])
             yield model.end[v], int(end[v])
+    demand = durations_and_demands(problem, plan)[1]
+    for (v, e), need in model.need.items():
+        yield need, int(demand[v, e])
     if model.lane:
         yield from _lane_hints(model, plan)
     for row, count in model.stream_count.items():
