@@ -1,1 +1,39 @@
-"""Generated networks: one builder a family."""
+"""Generated networks: one builder a family.
+
+A family is a module here with a function `build(...) -> OpGraph` whose parameters all have defaults; nothing else in
+the tree learns of it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+from msched.errors import OptionError
+from msched.graph import OpGraph
+
+
+@cache
+def networks() -> Mapping[str, Callable[..., OpGraph]]:
+    """The builders by name, sorted: the modules of this package that have a `build`."""
+    names = sorted(m.name for m in pkgutil.iter_modules(__path__))
+    modules = {name: importlib.import_module(f"{__name__}.{name}") for name in names}
+    return {name: module.build for name, module in modules.items() if hasattr(module, "build")}
+
+
+def network(name: str, **parameters: Any) -> OpGraph:
+    """A generated network, `name` one of `networks()` and `parameters` those of its builder.
+
+    Raises OptionError that names an unknown network or parameter, or a value that the builder cannot take.
+    """
+    if name not in networks():
+        raise OptionError(f"network {name!r} is not known; there are: {', '.join(networks())}")
+    build = networks()[name]
+    known = list(inspect.signature(build).parameters)
+    if unknown := sorted(set(parameters) - set(known)):
+        raise OptionError(f"network {name!r} has no parameter {', '.join(unknown)}; it takes: {', '.join(known)}")
+    return build(**parameters)
