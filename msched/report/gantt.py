@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from msched.arrays import Int64Array
 from msched.plan import durations_and_demands
 from msched.problem import Problem
-from msched.report.palette import FAINT, INK, colour, style
+from msched.report.palette import FAINT, INK, colour, ink_on, style
 from msched.simulator import Timeline
 
 if TYPE_CHECKING:
@@ -84,12 +84,12 @@ def _name_ops(ax: Axes, timeline: Timeline, scale: float) -> None:
     for op, name in enumerate(timeline.problem.op_names):
         begin, length = int(timeline.start_ns[op]), int(timeline.finish_ns[op] - timeline.start_ns[op])
         room = int(length / letter) - 1
-        if room >= min(len(name), 3) > 0:
-            text = name if len(name) <= room else f"{name[: room - 1]}\N{HORIZONTAL ELLIPSIS}"
-            middle = (begin + length / 2) / scale
-            ax.text(
-                middle, timeline.plan.stream[op], text, ha="center", va="center", fontsize=7, color="white", zorder=4
-            )
+        if room < min(len(name), 3) or not name:
+            continue
+        text = name if len(name) <= room else f"{name[: room - 1]}\N{HORIZONTAL ELLIPSIS}"
+        ink = ink_on(colour(int(timeline.problem.engine[op])))
+        place = ((begin + length / 2) / scale, int(timeline.plan.stream[op]))
+        ax.text(*place, text, ha="center", va="center", fontsize=7, color=ink, zorder=6, clip_on=True)
 
 
 def _draw_use(ax: Axes, timeline: Timeline, engines: list[int], scale: float) -> None:
@@ -141,7 +141,8 @@ def _legend(figure: Figure, problem: Problem, engines: list[int], *, with_bound:
     from matplotlib.patches import Patch
 
     handles: list[Patch | Line2D] = [Patch(facecolor=colour(e), label=problem.engine_names[e]) for e in engines]
-    handles.append(Patch(facecolor="none", edgecolor=INK, linewidth=1.4, label="critical"))
+    face = INK if problem.n > _DENSE_OPS else "none"
+    handles.append(Patch(facecolor=face, edgecolor=INK, linewidth=1.4, label="critical"))
     if with_bound:
         handles.append(Line2D([], [], color=INK, linewidth=1, linestyle=(0, (4, 2)), label="lower bound"))
     figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 8), fontsize=8)

@@ -35,6 +35,13 @@ def colour(index: int) -> str:
     return COLOURS[index % len(COLOURS)]
 
 
+def ink_on(background: str) -> str:
+    """The colour in which text can be read on `background`, by its relative luminance (WCAG 2.1)."""
+    channels = (int(background[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return "white" if 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] < 0.25 else INK
+
+
 @contextmanager
 def style() -> Iterator[None]:
     """Draw inside of this block; needs no display."""

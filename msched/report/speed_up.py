@@ -45,7 +45,7 @@ def speed_up(rows: Iterable[Row], title: str) -> Figure | None:
         ax.set_xticks(range(len(groups)), [name if with_device else name.split("\n")[0] for name in groups])
         if len(groups) > 4:
             ax.tick_params(axis="x", rotation=20)
-        ax.set_ylabel("speed-up over a single stream")
+        ax.set_ylabel("speed-up")
         ax.set_title(title)
         handles = [*(ax.bar(0, 0, color=colour(index), label=name) for index, name in enumerate(bars))]
         line = Line2D([], [], color=INK, linewidth=1.2, label="lower bound on the makespan")

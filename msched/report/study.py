@@ -36,7 +36,7 @@ def write(folder: Path, output: Path, *, timings: bool) -> list[str]:
         if len(frame):
             table.write(frame, output / stem, caption)
             _show(frame, caption)
-    figure = speed_up.speed_up(lines, "Speed-up over a single stream")
+    figure = speed_up.speed_up(lines, "How much faster than on a single stream")
     if figure is not None:
         palette.save(figure, output / "speed_up")
     source = msgspec.json.encode(_provenance(found), order="sorted")
@@ -73,6 +73,8 @@ def _show(frame: pandas.DataFrame, caption: str) -> None:
     if not console.is_terminal:
         print(f"{caption}\n\n{table.markdown(frame)}")
         return
+    if "device" in frame and frame["device"].nunique() == 1:  # a terminal is narrow
+        caption, frame = f"{caption[:-1]}, on {frame['device'].iloc[0]}.", frame.drop(columns="device")
     shown = table.readable(frame)
     view = Table(title=caption, box=box.SIMPLE_HEAD, title_justify="left")
     for name, title in zip(frame.columns, shown.columns, strict=True):

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from msched.errors import OptionError
+from msched.study import records, sweep
+from msched.study.records import Names
+
+BASE = ["device=atlas_800i_a2", "simulator=arrival"]
+STUDY = """
+defaults: [config, _self_]
+study: forks
+hydra:
+  mode: MULTIRUN
+  sweeper: {params: {workload: "fork,broken", solver: "one", seed: "1,2"}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+
+
+def test_one_job(search_path: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["-cd", str(search_path()), "workload=fork", "solver=one", "workload.branches=2", *BASE]
+    sweep.main(arguments)
+    line, path = capsys.readouterr().out.splitlines()
+    assert line.startswith("fork on atlas_800i_a2, one: 4.003 ms")
+    record = records.read(Path(path))
+    assert record.names == Names(
+        workload="fork", device="atlas_800i_a2", solver="one", simulator="arrival", objective="makespan"
+    )
+    assert record.config["workload"]["branches"] == 2
+    assert Path(path).parent.parent == Path("runs/single")
+    sweep.main(arguments)
+    assert capsys.readouterr().out.splitlines()[0].endswith("(finished before)")
+
+
+def test_sweep_goes_on_after_a_failure_and_resumes(
+    search_path: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["-cd", str(search_path(forks=STUDY)), "-cn", "forks"]
+    for _ in range(2):
+        with pytest.raises(sweep.JobFailedError, match="runs/forks"):
+            sweep.main(arguments)
+        shown = capsys.readouterr()
+        assert shown.out == ""  # no terminal: quiet but for failures
+        assert shown.err.count("broken on atlas_800i_a2, one: failed: ZeroDivisionError") == 2
+        found, _ = records.load(Path("runs/forks"))
+        assert sorted((r.names.workload, r.seed, r.state) for r in found) == [
+            ("broken", 1, "failed"), ("broken", 2, "failed"), ("fork", 1, "done"), ("fork", 2, "done"),
+        ]  # fmt: skip
+    written = [path.stat().st_mtime_ns for path in sorted(Path("runs/forks").glob("fork-*/record.json"))]
+    with pytest.raises(sweep.JobFailedError):
+        sweep.main(arguments)
+    assert [path.stat().st_mtime_ns for path in sorted(Path("runs/forks").glob("fork-*/record.json"))] == written
+
+
+def test_the_same_folder_with_other_overrides_loses_nothing(search_path: Callable[..., Path]) -> None:
+    conf = ["-m", "-cd", str(search_path()), "workload=fork", "solver=one"]
+    sweep.main([*conf, "seed=1,2"])
+    sweep.main([*conf, "seed=3,4"])
+    assert sorted(r.seed for r in records.load(Path("runs/single"))[0]) == [1, 2, 3, 4]
+
+
+def test_only_job_that_fails_says_so_and_exits_with_2(
+    search_path: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        sweep.main(["-cd", str(search_path()), "workload=file", "workload.path=nowhere.onnx", "solver=one"])
+    assert caught.value.code == 2
+    assert "nowhere.onnx" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["workload=nope"], "workload/nope"),
+        (["solver=one", "tim_limit=3"], "tim_limit"),
+        (["-cn", "nope"], "nope"),
+        (["seed=("], "seed=("),
+        (["-m", "workload=fork", "solver=one,nope"], "solver/nope"),
+    ],
+)
+def test_what_hydra_refuses_is_one_line(search_path: Callable[..., Path], arguments: list[str], says: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        sweep.main(["-cd", str(search_path()), *arguments])
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_another_process_can_run_the_jobs(search_path: Callable[..., Path]) -> None:
+    pytest.importorskip("hydra_plugins.hydra_joblib_launcher", reason="needs the extra msched[launch]")
+    launcher = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
+    sweep.main(["-m", "-cd", str(search_path()), "workload=fork", "solver=one", "seed=1,2", *launcher])
+    assert sorted(r.seed for r in records.load(Path("runs/single"))[0]) == [1, 2]
+
+
+def test_folder_of_a_cell_is_readable_and_safe() -> None:
+    names = Names(workload="nets/odd name", device="chip", solver="heft")
+    folder = sweep.cell_folder(names, {"seed": 0})
+    assert folder.startswith("nets_odd_name-chip-heft-")
+    assert Path(folder).name == folder
+    assert folder != sweep.cell_folder(names, {"seed": 1})
