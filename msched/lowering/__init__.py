@@ -9,7 +9,7 @@ import numpy as np
 
 from msched.arrays import Int64Array
 from msched.device import Device, device_from
-from msched.errors import OptionError
+from msched.errors import OptionError, ProblemError
 from msched.graph import OpGraph
 from msched.lowering.folding import fold
 from msched.lowering.placement import Override, Place, places
@@ -17,6 +17,7 @@ from msched.lowering.pricing import Price, lane_of, price
 from msched.problem import UNLIMITED, Binding, Problem
 
 Collective = Literal["hccl", "aiv"]
+_LONGEST_NS = 2**60
 
 
 def lower(
@@ -105,7 +106,7 @@ def _check(
 ) -> None:
     if collective not in get_args(Collective):
         raise OptionError(f"collective is {collective!r}; it must be one of: {', '.join(get_args(Collective))}")
-    if not 0 < aiv_share <= 1:
+    if not isinstance(aiv_share, int | float) or not 0 < aiv_share <= 1:
         raise OptionError(f"aiv_share is {aiv_share!r}; a share of the vector cores, above 0 and at most 1, is needed")
     if collective == "aiv" and not device.placement.get("vector"):
         raise OptionError(f"collective 'aiv': device {device.name!r} has no place for vector work to share")
@@ -135,6 +136,11 @@ def _prices(
         said = bool(op.bytes_read or op.bytes_written)
         traffic = (op.bytes_read, op.bytes_written) if said else (read[v], written[v])
         prices.append(price(op, lanes[where], *traffic))
+        if prices[-1].duration_ns > _LONGEST_NS:
+            raise ProblemError(
+                f"op {op.name!r} ({op.kind}) would take {prices[-1].duration_ns:.1e} ns on device {device.name!r}, more "
+                "than can be counted; check its flops, bytes and shape"
+            )
         if op.duration_ns is None and not said and any(traffic) and not op.payload_bytes:
             implied.append(op.name)
         if not prices[-1].sized:

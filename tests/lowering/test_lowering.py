@@ -11,6 +11,7 @@ from msched.config import options
 from msched.errors import MschedError, OptionError, ProblemError
 from msched.graph import Matmul, Op, OpGraph, Tensor
 from msched.lowering import lower
+from msched.networks import network, networks
 from msched.problem import Problem
 from tests.lowering.devices import toy
 
@@ -170,6 +171,7 @@ def test_lowering_twice_gives_the_same_problem() -> None:
     [
         ({"collective": "rdma"}, OptionError, "collective is 'rdma'; it must be one of: hccl, aiv"),
         ({"collective": "aiv", "aiv_share": 0}, OptionError, "aiv_share is 0"),
+        ({"collective": "aiv", "aiv_share": "half"}, OptionError, "aiv_share is 'half'"),
         ({"streams": 9}, OptionError, "streams is 9, but device 'toy' has 8"),
         ({"streams": 0}, ProblemError, "streams is 0"),
         ({"binding": "loose"}, ProblemError, "binding is 'loose'"),
@@ -182,6 +184,12 @@ def test_lowering_twice_gives_the_same_problem() -> None:
 def test_options_that_nothing_understands_are_named(options_: Any, error: type[MschedError], message: str) -> None:
     with pytest.raises(error, match=message):
         lower(chain(ADD), toy(), **options_)
+
+
+def test_an_op_that_would_outlast_the_clock_is_named() -> None:
+    endless = Op(name="endless", kind="MatMul", matmul=Matmul(batch=1, m=1, n=1, k=2**80))
+    with pytest.raises(ProblemError, match=r"op 'endless' \(MatMul\) would take .* on device 'toy'"):
+        lower(chain(endless), toy())
 
 
 def test_an_unknown_device_is_named_with_those_that_are_known() -> None:
@@ -207,3 +215,12 @@ def test_every_class_of_work_lowers_on_every_device(device: str) -> None:
     assert (problem.demand.max(axis=1) >= 1).all()
     assert (problem.demand[np.arange(7), problem.engine] >= 1).all()
     assert problem.warnings == ()
+
+
+@pytest.mark.parametrize("device", options("device"))
+@pytest.mark.parametrize("name", list(networks()))
+def test_every_generated_network_lowers_on_every_device(name: str, device: str) -> None:
+    problem = lower(network(name), device)
+    assert problem.n > 0
+    assert not [w for w in problem.warnings if "in no table" in w]
+    assert (problem.demand[np.arange(problem.n), problem.engine] >= 1).all()
