@@ -55,7 +55,6 @@ def lower(
     if collective == "aiv":
         assumed += _share_cores(demand, place, chip, aiv_share)
     align, engines = chip.memory.alignment, list(chip.engines)
-    count = len(engines)
     return Problem(
         name=graph.name,
         op_names=tuple(op.name for op in ops),
@@ -79,7 +78,7 @@ def lower(
         communicator=_numbered(op.communicator for op in ops),
         mode_op=_integers(()),
         mode_duration=_integers(()),
-        mode_demand=np.zeros((0, count), np.int64),
+        mode_demand=np.zeros((0, len(engines)), np.int64),
         streams=chip.streams if streams is None else streams,
         tasks_per_stream=chip.tasks_per_stream,
         events=chip.events,
@@ -138,8 +137,8 @@ def _prices(
         prices.append(price(op, lanes[where], *traffic))
         if prices[-1].duration_ns > _LONGEST_NS:
             raise ProblemError(
-                f"op {op.name!r} ({op.kind}) would take {prices[-1].duration_ns:.1e} ns on device {device.name!r}, more "
-                "than can be counted; check its flops, bytes and shape"
+                f"op {op.name!r} ({op.kind}) would take {prices[-1].duration_ns:.1e} ns on device {device.name!r}, "
+                "more than can be counted; check its flops, bytes and shape"
             )
         if op.duration_ns is None and not said and any(traffic) and not op.payload_bytes:
             implied.append(op.name)

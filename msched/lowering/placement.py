@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from msched.device import Device
 from msched.errors import OptionError, ProblemError
@@ -89,8 +88,7 @@ _VERSION = re.compile(r"(V|_v)\d+D?$")
 _MARKS = (r"[123]d", r"grad$", r"d$", r"\d+$")
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """Where an op runs: its class of work, and (engine, units of it that one block takes), the binding one first."""
 
     work: Work

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from typing import NamedTuple
 
 from msched.device import Device
 from msched.errors import ProblemError
@@ -37,8 +38,7 @@ class Lane:
     traffic: Rate
 
 
-@dataclass(frozen=True)
-class Price:
+class Price(NamedTuple):
     """Duration alone in ns, the blocks held at once, and whether the op said how many it has."""
 
     duration_ns: int
