@@ -123,8 +123,8 @@ def places(ops: Iterable[Op], device: Device, overrides: Override) -> tuple[list
 
     The strongest of these decides: `overrides` (an exact kind to a class of work, or to {engine: units a block}); the
     engine that the op records, where the device has it; the table of kinds; and for a kind that is in none, vector
-    work. An op with `participants` is a collective, whatever its kind, and what was measured to take time is not free
-    because of its kind: it is vector work, as the copy that a view becomes.
+    work. An op with `participants` and no `matmul` is a collective, whatever its kind. What was measured to take
+    time is not free because of its kind: it is vector work, as the copy that a view becomes.
 
     Raises OptionError for an override that the device cannot follow, ProblemError for a class that it has no place for.
     """
