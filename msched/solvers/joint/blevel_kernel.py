@@ -54,7 +54,7 @@ def _first_of(
     n = start.size
     while head[q] >= 0:
         node = head[q]
-        v = node % n
+        v = int(node % n)
         bound = home[label[v]] if label[v] >= 0 else -1
         if start[v] < 0 and (bound < 0 or bound == s):
             return v
