@@ -44,6 +44,10 @@ def problems(
     used = max(1, engines)
     streams = draw(st.none() | st.integers(1 if binding == "free" else used, max(n, used))) if limits else None
     of_engine = draw(st.none() | st.lists(st.none() | st.integers(1, 3), min_size=used, max_size=used))
+    engine = draw(st.lists(st.integers(0, used - 1), min_size=n, max_size=n))
+    marked = draw(_some(list(range(n)))) if labels else []
+    if binding == "engine":  # a stream serves one engine, and so does a label
+        marked = [v for v in marked if engine[v] == engine[marked[0]]]
     consumers = {u: [v for w, v in edges if w == u] for u in range(n)}
     rows = []
     for producer in draw(st.lists(st.none() | st.integers(0, n - 1), max_size=4)) if tensors else []:
@@ -54,27 +58,29 @@ def problems(
         edges=edges,
         demand=draw(st.lists(units, min_size=n, max_size=n)) if capacity else None,
         capacity=capacity,
-        engine=draw(st.lists(st.integers(0, used - 1), min_size=n, max_size=n)),
+        engine=engine,
         communication=draw(st.lists(st.booleans(), min_size=used, max_size=used)),
         delay=[draw(_COSTS) for _ in edges] if delays else None,
         gap_ns=draw(_COSTS) if costs else 0,
         record_ns=draw(_COSTS) if costs else 0,
         wait_ns=draw(_COSTS) if costs else 0,
         host_issue_ns=draw(_COSTS) if host else 0,
-        modes=[(v, draw(_DURATIONS), draw(units)) for v in draw(_some(list(range(n))))] if modes and capacity else [],
+        modes=[(v, draw(_DURATIONS), draw(units)) for v in draw(st.lists(st.integers(0, n - 1), max_size=4))]
+        if modes and capacity
+        else [],
         tensors=rows,
         outputs=draw(_some(list(range(len(rows))))),
         workspace=draw(st.lists(st.integers(0, 5), min_size=n, max_size=n)) if tensors else None,
         streams=streams,
         binding=binding,
         engine_streams=of_engine if limits else None,
-        label=draw(st.lists(st.sampled_from([-1, -1, 0]), min_size=n, max_size=n)) if labels else None,
+        label=[0 if v in marked else -1 for v in range(n)],
     )
 
 
 @st.composite
 def plans(draw: st.DrawFn, problem: Problem, *, fences: bool = True, most_streams: int | None = None) -> Plan:
-    """A plan that keeps the problem's limits on streams; labels, if any, are not looked at."""
+    """A plan that keeps the problem's limits on streams and labels."""
     n, engines = problem.n, problem.capacity.size
     priority = draw(st.permutations(range(n)))
     order: list[int] = []
@@ -91,6 +97,10 @@ def plans(draw: st.DrawFn, problem: Problem, *, fences: bool = True, most_stream
             most[e] = draw(st.integers(1, min(most[e], 1 + spare)))
             spare -= most[e] - 1
         choice = [sum(most[: problem.engine[v]]) + draw(st.integers(0, most[problem.engine[v]] - 1)) for v in range(n)]
+    for group in set(problem.label.tolist()) - {-1}:
+        alike = [v for v in range(n) if problem.label[v] == group]
+        for v in alike:
+            choice[v] = choice[alike[0]]
     used = sorted(set(choice))
     later = [(order[i], order[j]) for i in range(n) for j in range(i + 1, n)]
     modes = [draw(st.integers(0, problem.mode_op.tolist().count(v))) for v in range(n)]

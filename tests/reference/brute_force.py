@@ -1,8 +1,9 @@
 """The optimum by trying every plan: streams (set partitions), issue orders (linear extensions) and modes.
 
 Under `planned` an op's start depends on the ops issued before it alone, so plans are built one op at a time and share
-the work of their beginnings. Two cuts lose no makespan. A beginning is dropped when an op in it, followed by the
-shortest durations that depend on it, ends no earlier than the best plan so far. And of two neighbours in the issue
+the work of their beginnings. Three cuts lose no makespan. A beginning is dropped when an op in it, followed by the
+shortest durations that depend on it, ends no earlier than the best plan so far. Nothing is sought below the longest
+path, the last issue of the host, and the work over the units or streams that do it. And of two neighbours in the issue
 order that share no stream, no engine and no dependency, and whose places the host does not price, swapping gives the
 same start times: only the order with the smaller index first is tried.
 """
@@ -15,8 +16,8 @@ from msched.plan import Plan
 from msched.problem import Problem
 
 
-def optimum(problem: Problem) -> tuple[int, Plan]:
-    """The least makespan under `planned` and `fixed` in ns, and a plan that reaches it.
+def optimum(problem: Problem) -> tuple[int, Plan] | None:
+    """The least makespan under `planned` and `fixed` in ns and a plan that reaches it; None where no plan is.
 
     Knows all costs and the limits on streams, on engines' streams and of labels. Not the limits on memory, events and
     tasks nor the order of communicators, for which extra fences can be worth their time.
@@ -35,6 +36,12 @@ def optimum(problem: Problem) -> tuple[int, Plan]:
     engine, capacity, label = p.engine.tolist(), p.capacity.tolist(), p.label.tolist()
     most_streams = n if p.streams is None else p.streams
     most_of_engine = [n if k < 0 else k for k in p.engine_streams.tolist()]
+
+    shortest = [min(d for d, _ in choices) for choices in modes]
+    floor = max([n * p.host_issue_ns, *(t + d for t, d in zip(tail, shortest, strict=True))])
+    floor = max(floor, -(-sum(shortest) // max(1, most_streams)))
+    for e, units in enumerate(capacity):
+        floor = max(floor, -(-sum(min(d * q[e] for d, q in choices) for choices in modes) // max(1, units)))
 
     order: list[int] = []
     stream, mode, start, finish = [-1] * n, [0] * n, [0] * n, [0] * n
@@ -70,8 +77,9 @@ def optimum(problem: Problem) -> tuple[int, Plan]:
             makespan = max(finish, default=0)
             if best is None or makespan < best[0]:
                 best = makespan, Plan(stream=np.array(stream), order=np.array(order), mode=np.array(mode))
-            return
         for v in range(n):
+            if best is not None and best[0] == floor:
+                return
             if stream[v] >= 0 or any(stream[u] < 0 for u, _ in before[v]):
                 continue
             for s in range(len(streams) + 1):
@@ -102,6 +110,4 @@ def optimum(problem: Problem) -> tuple[int, Plan]:
                     stream[v], held[v] = -1, {}
 
     extend()
-    if best is None:
-        raise AssertionError("no plan keeps the limits on streams")
     return best

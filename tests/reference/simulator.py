@@ -2,8 +2,53 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
 from msched.plan import Plan
 from msched.problem import Problem
+from tests.reference.waits import waits
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a timeline says of a run, each figure on its own so that a test can falsify one."""
+
+    start_ns: NDArray[np.int64]
+    finish_ns: NDArray[np.int64]
+    makespan_ns: int
+    peak_bytes: int
+    utilisation: NDArray[np.float64]
+    exposed_communication_ns: int
+    critical_ops: NDArray[np.int64]
+    waits: NDArray[np.int64]
+
+
+def report(problem: Problem, plan: Plan, start: list[int], finish: list[int] | None = None) -> Report:
+    """True figures of these times, whether or not any rule allows them; of the critical ops only the last."""
+    duration, demand = chosen(problem, plan)
+    ops, end = range(problem.n), finish or [s + d for s, d in zip(start, duration, strict=True)]
+    makespan = max(end, default=0)
+    moves = [bool(problem.communication[e]) for e in problem.engine]
+    exposed = 0
+    for now in range(makespan):
+        running = [moves[v] for v in ops if start[v] <= now < end[v]]
+        exposed += bool(running) and all(running)
+    work = [sum(duration[v] * demand[v][e] for v in ops) for e in range(problem.capacity.size)]
+    return Report(
+        start_ns=np.array(start, np.int64),
+        finish_ns=np.array(end, np.int64),
+        makespan_ns=makespan,
+        peak_bytes=peak_bytes(problem, start, end),
+        utilisation=np.array(
+            [w / (c * makespan) if c * makespan else 0.0 for w, c in zip(work, problem.capacity.tolist(), strict=True)]
+        ),
+        exposed_communication_ns=exposed,
+        critical_ops=np.array([v for v in ops if end[v] == makespan][:1], np.int64),
+        waits=np.array(sorted(waits(problem, plan)), np.int64).reshape(-1, 2),
+    )
 
 
 def start_times(problem: Problem, plan: Plan, dispatch: str) -> list[int]:
