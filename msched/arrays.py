@@ -27,8 +27,11 @@ def frozen_int64(values: Any, shape: tuple[int, ...] | None = None) -> Int64Arra
 
 
 def frozen_bool(values: Any) -> BoolArray:
-    """A read-only copy of `values` as booleans."""
-    result = np.array(values, dtype=np.bool_, copy=True)
+    """A read-only copy of `values`, which must be booleans (TypeError)."""
+    array = np.asarray(values)
+    if array.size and array.dtype != np.bool_:
+        raise TypeError(f"true or false is needed, not {array.dtype}")
+    result = np.array(array, dtype=np.bool_, copy=True)
     result.setflags(write=False)
     return result
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -171,14 +170,16 @@ class OpGraph:
                 ops.append(msgspec.convert(fields, Op))
             except msgspec.ValidationError as error:
                 raise GraphError(f"node {node!r}: {error}") from error
-        tensors: tuple[Tensor, ...] = tuple(graph.graph.get("tensors", ()))
-        control: Iterable[tuple[int, int]] = graph.graph.get("control", ())
-        if not tensors and not control:
-            control = [(index[u], index[v]) for u, v in graph.edges]
-        return OpGraph(
-            str(graph.graph.get("name", "graph")), tuple(ops), tensors, tuple(control),
-            tuple(graph.graph.get("warnings", ())),
-        )  # fmt: skip
+        try:
+            tensors = msgspec.convert(graph.graph.get("tensors", ()), tuple[Tensor, ...])
+            control = msgspec.convert(graph.graph.get("control", ()), tuple[tuple[int, int], ...])
+            warnings = msgspec.convert(graph.graph.get("warnings", ()), tuple[str, ...])
+        except msgspec.ValidationError as error:
+            raise GraphError(f"tensors, control or warnings of the graph: {error}") from error
+        given = {*control, *((t.producer, c) for t in tensors for c in t.consumers)}
+        edges = ((index[u], index[v]) for u, v in graph.edges)
+        control += tuple(edge for edge in edges if edge not in given)
+        return OpGraph(str(graph.graph.get("name", "graph")), tuple(ops), tensors, control, warnings)
 
     def _check_ops(self) -> None:
         for name, count in Counter(op.name for op in self.ops).items():
@@ -190,8 +191,12 @@ class OpGraph:
                 raise GraphError(f"op {op.name!r}: flops, bytes and participants must lie between 0 and 2^62")
             if op.duration_ns is not None and not 0 <= op.duration_ns <= _LARGEST:
                 raise GraphError(f"op {op.name!r}: duration_ns is {op.duration_ns}; it must lie between 0 and 2^62")
-            if op.matmul is not None and min(op.matmul.batch, op.matmul.m, op.matmul.n, op.matmul.k) < 1:
-                raise GraphError(f"op {op.name!r}: a matrix product needs batch, m, n and k of at least 1")
+            shape = op.matmul
+            if (
+                shape is not None
+                and not 1 <= min(sizes := (shape.batch, shape.m, shape.n, shape.k)) <= max(sizes) <= _LARGEST
+            ):
+                raise GraphError(f"op {op.name!r}: batch, m, n and k of a matrix product must lie between 1 and 2^62")
 
     def _check_tensors(self) -> None:
         n = len(self.ops)

@@ -79,13 +79,12 @@ class Problem:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if "BoolArray" in str(field.type):
-                object.__setattr__(self, field.name, frozen_bool(value))
-            elif "Int64Array" in str(field.type):
-                try:
-                    object.__setattr__(self, field.name, frozen_int64(value))
-                except (TypeError, ValueError, OverflowError) as error:
-                    raise ProblemError(f"{field.name}: {error}") from error
+            for kind, frozen in (("BoolArray", frozen_bool), ("Int64Array", frozen_int64)):
+                if kind in str(field.type):
+                    try:
+                        object.__setattr__(self, field.name, frozen(value))
+                    except (TypeError, ValueError, OverflowError) as error:
+                        raise ProblemError(f"{field.name}: {error}") from error
         _check_shapes(self)
         _check_values(self)
         if len(self.topological_order) < self.n:
@@ -267,6 +266,8 @@ class Problem:
         if set(body) != known:
             missing, unknown = sorted(known - set(body)), sorted(set(body) - known)
             raise ProblemError(f"schema {SCHEMA}: missing fields {missing}, unknown fields {unknown}")
+        if not isinstance(body["name"], str):
+            raise ProblemError(f"name is {body['name']!r}; text is needed")
         for key in ("op_names", "engine_names", "warnings"):
             if not isinstance(body[key], list) or not all(isinstance(s, str) for s in body[key]):
                 raise ProblemError(f"{key}: a list of strings is needed")
@@ -301,16 +302,26 @@ class Problem:
 
     @staticmethod
     def from_networkx(graph: networkx.DiGraph[Any]) -> Problem:
-        """Inverse of `to_networkx`; the edges come back in the order of the original."""
+        """Inverse of `to_networkx`; the edges come back in the order of the original, new ones behind them.
+
+        Raises ProblemError: not a graph of `to_networkx`, or a node that lacks an attribute.
+        """
         rest = dict(graph.graph.get("problem", {}))
         if not rest:
             raise ProblemError('the graph has no graph.graph["problem"]; lower an OpGraph, or use Problem.from_arrays')
-        nodes = [graph.nodes[v] for v in range(graph.number_of_nodes())]
-        rest["op_names"] = tuple(node["name"] for node in nodes)
-        for key in ("duration", "engine", "demand", "workspace", "label", "communicator"):
-            rest[key] = [node[key] for node in nodes]
-        rest["demand"] = np.array(rest["demand"], np.int64).reshape(len(nodes), len(rest["engine_names"]))
-        rest["delay"] = [graph.edges[u, v]["delay"] for u, v in rest["edges"].tolist()]
+        try:
+            nodes = [graph.nodes[v] for v in range(graph.number_of_nodes())]
+            rest["op_names"] = tuple(node["name"] for node in nodes)
+            for key in ("duration", "engine", "demand", "workspace", "label", "communicator"):
+                rest[key] = [node[key] for node in nodes]
+        except KeyError as error:
+            raise ProblemError(f"nodes are ops 0 to n - 1 with all attributes of an op; one lacks {error}") from error
+        rest["demand"] = _array("demand", rest["demand"], (0,)).reshape(
+            len(nodes), -1 if nodes else len(rest["engine_names"])
+        )
+        old = [(u, v) for u, v in rest["edges"].tolist() if graph.has_edge(u, v)]
+        edges = list(dict.fromkeys([*old, *graph.edges]))
+        rest["edges"], rest["delay"] = pairs(edges), [graph.edges[u, v].get("delay", 0) for u, v in edges]
         return Problem(**rest)
 
 
@@ -364,6 +375,8 @@ def _engines(n: int, demand: Any, capacity: Any, engine: Any) -> tuple[Int64Arra
 
 
 def _check_shapes(p: Problem) -> None:
+    if p.edges.ndim != 2 or p.tensor_consumer_start.ndim != 1:
+        raise ProblemError("edges must be pairs (before, after), and tensor_consumer_start a plain list")
     n, count, tensors, modes = p.duration.size, p.capacity.size, p.tensor_bytes.size, p.mode_op.size
     shapes: dict[str, tuple[int, ...]] = {
         "duration": (n,), "demand": (n, count), "engine": (n,), "capacity": (count,), "communication": (count,),
@@ -391,6 +404,9 @@ def _check_values(p: Problem) -> None:
     for figure in ("duration", "workspace"):
         if (bad := getattr(p, figure) < 0).any():
             raise ProblemError(f"{figure} of op {op(bad)} is negative")
+    for mark in ("label", "communicator"):
+        if (bad := getattr(p, mark) < -1).any():
+            raise ProblemError(f"{mark} of op {op(bad)} is below -1, which stands for none")
     if count == 0 and n:
         raise ProblemError("at least one engine is needed")
     if (bad := (p.engine < 0) | (p.engine >= count)).any():
