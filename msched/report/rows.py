@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from msched.errors import InternalError
 from msched.study.job import gap
 from msched.study.records import Proof, Record
-from msched.study.schema import NOT_IDENTITY
+from msched.study.schema import NOT_IDENTITY, leaves
 
 BASELINE = "single"
 _EXACT = "msched.solvers.exact."
-_APART = ("workload", "device", "solver")
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ class Row:
     @property
     def reason(self) -> str:
         """Why there is no valid plan; empty where there is one."""
-        return "" if self.valid else self.record.error or self.record.reason
+        return "" if self.valid else " ".join((self.record.error or self.record.reason).split())
 
     def place(self) -> tuple[Any, ...]:
         """Sort key: problems together, the baseline first, exact solvers last."""
@@ -112,29 +111,21 @@ def rows(records: Iterable[Record]) -> list[Row]:
 
 
 def _variants(records: list[Record]) -> list[str]:
-    """What tells cells of equal names apart: keys outside the groups that vary over the sweep, and keys of a group
-    that vary below one name, as `streams=4 solver.k=2`."""
+    """What tells cells of equal names apart: the keys that differ between them, as `seed=1 streams=4`."""
     flat = [
-        _flat({key: value for key, value in record.config.items() if key not in NOT_IDENTITY}) for record in records
+        {path: str(value) for path, value in leaves(record.config) if path.split(".")[0] not in NOT_IDENTITY}
+        for record in records
     ]
-    values: dict[tuple[str, str], set[str]] = {}
-    for record, leaves in zip(records, flat, strict=True):
-        scope = {group: getattr(record.names, group) for group in _APART}
-        for key, value in leaves.items():
-            values.setdefault((key, scope.get(key.split(".")[0], "")), set()).add(value)
-    result = []
-    for record, leaves in zip(records, flat, strict=True):
-        scope = {group: getattr(record.names, group) for group in _APART}
-        varying = [k for k in leaves if len(values[k, scope.get(k.split(".")[0], "")]) > 1]
-        result.append(" ".join(f"{key}={leaves[key]}" for key in sorted(varying)))
-    return result
+    values: dict[tuple[str, ...], dict[str, set[str]]] = {}
+    for record, found in zip(records, flat, strict=True):
+        seen = values.setdefault(_title(record), {})
+        for path, value in found.items():
+            seen.setdefault(path, set()).add(value)
+    return [
+        " ".join(f"{path}={found[path]}" for path in sorted(found) if len(values[_title(record)][path]) > 1)
+        for record, found in zip(records, flat, strict=True)
+    ]
 
 
-def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    result: dict[str, str] = {}
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            result.update(_flat(value, f"{prefix}{key}."))
-        else:
-            result[prefix + key] = str(value)
-    return result
+def _title(record: Record) -> tuple[str, str, str]:
+    return record.names.workload, record.names.device, record.names.solver

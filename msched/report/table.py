@@ -81,7 +81,8 @@ def write(frame: pandas.DataFrame, stem: Path, caption: str) -> list[Path]:
 def markdown(frame: pandas.DataFrame) -> str:
     """The readable table in Markdown, figures to the right."""
     align = ["right" if is_figure(name) else "left" for name in frame.columns]
-    return f"{readable(frame).to_markdown(index=False, colalign=align, disable_numparse=True)}\n"
+    shown = readable(frame).map(lambda text: text.replace("|", r"\|"))
+    return f"{shown.to_markdown(index=False, colalign=align, disable_numparse=True)}\n"
 
 
 def is_figure(column: str) -> bool:

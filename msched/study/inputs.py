@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from msched.config import build
@@ -10,20 +10,21 @@ from msched.errors import OptionError
 from msched.graph import OpGraph
 from msched.problem import Problem
 from msched.solvers.base import Solver
+from msched.study.schema import leaves
 
 _MISSING = "???"
 
 
 def check(config: Mapping[str, Any]) -> None:
     """Raise OptionError that names the first key without a value."""
-    for key, value in _leaves(config):
+    for key, value in leaves(config):
         if value == _MISSING:
             raise OptionError(f"{key} has no value; give it as {key}=VALUE")
 
 
 def foreign_targets(config: Mapping[str, Any]) -> list[str]:
     """What building the config would call from outside of msched: a record is a file, and may come from anybody."""
-    targets = (value for key, value in _leaves(config) if key.rsplit(".", 1)[-1] == "_target_")
+    targets = (value for key, value in leaves(config) if key.rsplit(".", 1)[-1] == "_target_")
     return sorted({str(target) for target in targets if not str(target).startswith("msched.")})
 
 
@@ -64,15 +65,3 @@ def _built(values: dict[str, Any], group: str, kind: type) -> Any:
     if not isinstance(result, kind):
         raise OptionError(f"{group}: {values['_target_']} gives {type(result).__name__}, not {kind.__name__}")
     return result
-
-
-def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value that is no container, with its dotted path."""
-    if isinstance(value, Mapping):
-        for key, below in value.items():
-            yield from _leaves(below, f"{path}.{key}" if path else str(key))
-    elif isinstance(value, (list, tuple)):
-        for index, below in enumerate(value):
-            yield from _leaves(below, f"{path}[{index}]")
-    else:
-        yield path, value

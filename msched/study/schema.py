@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -70,3 +70,15 @@ def cell_id(config: Mapping[str, Any]) -> str:
     """SHA-256 of a resolved config without what only says where results go: equal cells, equal ids."""
     identity = {key: value for key, value in config.items() if key not in NOT_IDENTITY}
     return hashlib.sha256(json.dumps(identity, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value of a config that is no container, with its dotted path."""
+    if isinstance(value, Mapping):
+        for key, below in value.items():
+            yield from leaves(below, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, (list, tuple)):
+        for index, below in enumerate(value):
+            yield from leaves(below, f"{path}[{index}]")
+    else:
+        yield path, value
