@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from operator import index as whole
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -198,7 +199,13 @@ class Problem:
         durations = _array("duration", duration, (0,))
         n = durations.size
         arcs, delays = _canonical_edges(edges, delay, n)
-        rows = [(-1 if p is None else int(p), int(b), [int(c) for c in cs]) for p, b, cs in tensors]
+        try:
+            rows = [(-1 if p is None else whole(p), whole(b), [whole(c) for c in cs]) for p, b, cs in tensors]
+            extra = sorted(((whole(v), k, whole(d), list(q)) for k, (v, d, q) in enumerate(modes)), key=lambda r: r[:2])
+        except (TypeError, ValueError) as error:
+            raise ProblemError(
+                f"tensors are (producer or None, bytes, [consumers]), modes (op, duration, [demands]): {error}"
+            ) from error
         consumers = [c for _, _, cs in rows for c in cs]
         persistent = np.array([p < 0 for p, _, _ in rows], np.bool_)
         output = np.zeros(len(rows), np.bool_)
@@ -208,7 +215,6 @@ class Problem:
             output[index] = True
         demands, capacities, binder = _engines(n, demand, capacity, engine)
         count = capacities.size
-        extra = sorted(((int(v), k, int(d), list(q)) for k, (v, d, q) in enumerate(modes)), key=lambda r: r[:2])
         return Problem(
             name=name,
             op_names=tuple(op_names) if op_names is not None else tuple(f"op{v}" for v in range(n)),
@@ -217,7 +223,7 @@ class Problem:
             demand=demands,
             engine=binder,
             capacity=capacities,
-            communication=frozen_bool(communication if communication is not None else [False] * count),
+            communication=np.asarray(communication if communication is not None else [False] * count),
             edges=arcs,
             delay=delays,
             tensor_producer=_array("tensors", [p for p, _, _ in rows], (0,)),
@@ -227,10 +233,12 @@ class Problem:
             tensor_persistent=persistent,
             tensor_output=output,
             workspace=_array("workspace", workspace if workspace is not None else np.zeros(n, np.int64), (0,)),
-            engine_streams=frozen_int64(
-                [UNLIMITED if k is None else k for k in engine_streams]
-                if engine_streams is not None
-                else [UNLIMITED] * count
+            engine_streams=_array(
+                "engine_streams",
+                [UNLIMITED] * count
+                if engine_streams is None
+                else [UNLIMITED if k is None else k for k in engine_streams],
+                (0,),
             ),
             label=_array("label", label if label is not None else np.full(n, -1), (0,)),
             communicator=_array("communicator", communicator if communicator is not None else np.full(n, -1), (0,)),
