@@ -38,6 +38,7 @@ class Model:
     mode: list[list[Any]] = field(default_factory=list)
     need: dict[tuple[int, int], Any] = field(default_factory=dict)
     lane: list[dict[int, Any]] = field(default_factory=list)
+    opened: dict[int, dict[int, Any]] = field(default_factory=dict)
     together: dict[tuple[int, int], Any] = field(default_factory=dict)
     used: list[Any] = field(default_factory=list)
     stream_count: dict[int, Any] = field(default_factory=dict)
@@ -95,23 +96,37 @@ class Model:
         if self.streams.policy != "choice":
             return
         self.lane = [{} for _ in range(problem.n)]
-        rank = np.empty(problem.n, np.int64)  # of each op among those that share its choice of streams
-        seen: dict[int, int] = {}
-        of_label: dict[int, int] = {}
+        opened: dict[int, dict[int, Any]] = {}  # of the streams of a choice: those in use by the ops so far
+        of_label: dict[int, dict[int, Any]] = {}
         for v in problem.topological_order.tolist():
-            options = self.streams.options(problem, v)
-            rank[v] = seen.get(options.start, 0)
-            seen[options.start] = int(rank[v]) + 1
             label = int(problem.label[v])
             if label in of_label:
-                self.lane[v] = self.lane[of_label[label]]
+                self.lane[v] = of_label[label]
                 continue
-            # Streams are alike: number them by first use in topological order, so op k needs none beyond the k-th.
-            literals = {s: self.cp.new_bool_var(f"lane{v}_{s}") for s in options[: int(rank[v]) + 1]}
+            options = self.streams.options(problem, v)
+            before = opened.get(options.start, {})
+            # Streams are alike: they are numbered by first use in topological order.
+            literals = {s: self.cp.new_bool_var(f"lane{v}_{s}") for s in options[: len(before) + 1]}
             self.cp.add_exactly_one(literals.values())
+            for s in literals:
+                if s > options.start:
+                    self.cp.add_implication(literals[s], before[s - 1])
             self.lane[v] = literals
+            opened[options.start] = self._opened(v, before, literals)
             if label >= 0:
-                of_label[label] = v
+                of_label[label] = literals
+
+    def _opened(self, v: int, before: dict[int, Any], literals: dict[int, Any]) -> dict[int, Any]:
+        """Literals that may be true only for streams that op v or an earlier one takes."""
+        after: dict[int, Any] = {}
+        for s, literal in literals.items():
+            if s in before:
+                after[s] = self.cp.new_bool_var(f"opened{v}_{s}")
+                self.cp.add_bool_or([after[s].negated(), before[s], literal])
+            else:
+                after[s] = literal
+        self.opened[v] = {s: after[s] for s in before}
+        return after
 
     def _dependencies(self) -> None:
         for (u, v), lag in zip(self.scaled.problem.edges.tolist(), self.scaled.lag.tolist(), strict=True):

@@ -126,3 +126,10 @@ def _needs_choice(problem: Problem) -> bool:
     # An op without duration fits where a stream changes hands: only where it may take any stream is that always so.
     empty = problem.gap_ns == 0 and bool((problem.duration == 0).any() or (problem.mode_duration == 0).any())
     return events_cost or grouped or crowded or (empty and (problem.binding == "engine" or problem.host_issue_ns > 0))
+
+
+def exact_grain(problem: Problem) -> int:
+    """The greatest common divisor of all durations and costs in ns: on it, nothing is rounded. 0 if all are 0."""
+    costs = (problem.gap_ns, problem.record_ns + problem.wait_ns, problem.host_issue_ns)
+    figures = np.concatenate([problem.duration, problem.mode_duration, problem.delay, np.array(costs, np.int64)])
+    return int(np.gcd.reduce(figures))

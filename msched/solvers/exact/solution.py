@@ -91,6 +91,8 @@ def _lane_hints(model: Model, plan: Plan) -> Iterator[tuple[Any, int]]:
             taken[options.start] = taken.get(options.start, 0) + 1
         for s, literal in model.lane[v].items():
             yield literal, int(s == lane[stream])
+        for s, literal in model.opened.get(v, {}).items():
+            yield literal, int(s < options.start + taken[options.start])
     for s, literal in enumerate(model.used):
         yield literal, int(s in lane.values())
     for (u, v), same in model.together.items():
