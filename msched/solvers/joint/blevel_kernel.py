@@ -48,6 +48,7 @@ def _first_of(
     label: Int64Array,
     home: Int64Array,
     kind: Int64Array,
+    queued: Int64Array,
     width: int,
 ) -> int:
     """The first op of queue q that may go on stream s (any, for -1), n for none; what may not leaves the queue."""
@@ -59,9 +60,11 @@ def _first_of(
         if start[v] < 0 and (bound < 0 or bound == s):
             return v
         head[q] = _meld(left, right, n, left[node], right[node])
+        queued[kind[v]] -= 1
         if start[v] < 0 and s < 0:  # its label has chosen a stream since: it waits there from now on
             own = kind[v] * width + bound
             head[own] = _meld(left, right, n, head[own], 2 * n + v)
+            queued[kind[v]] += 1
     return n
 
 
@@ -87,6 +90,7 @@ def schedule(
     n, (kinds, engines) = duration.size, demand.shape
     width = first[-1] + 1  # for each kind a queue a stream, and the last for ops that may go on any
     head = np.full(kinds * width, -1)
+    queued = np.zeros(kinds, np.int64)  # entries of the queues of each kind
     left = np.full(3 * n, -1)
     right = np.full(3 * n, -1)
     start = np.full(n, -1)
@@ -111,11 +115,15 @@ def schedule(
             elif what == _NEAR:
                 q = kind[v] * width + near[v]
                 head[q] = _meld(left, right, n, head[q], v)
+                queued[kind[v]] += 1
             elif what == _ANYWHERE:
                 q = (kind[v] + 1) * width - 1
                 head[q] = _meld(left, right, n, head[q], n + v)
+                queued[kind[v]] += 1
         v = n
         for c in range(kinds):
+            if queued[c] == 0:
+                continue
             fits = communicator[c] < 0 or quiet_from[communicator[c]] <= now
             for e in range(engines):
                 fits &= demand[c, e] <= free[e]
@@ -123,10 +131,10 @@ def schedule(
             if not fits or free_from[low:high].min() > now:
                 continue
             q = (c + 1) * width - 1
-            v = min(v, _first_of(q, -1, head, left, right, start, label, home, kind, width))
+            v = min(v, _first_of(q, -1, head, left, right, start, label, home, kind, queued, width))
             for s in range(low, high):
                 if free_from[s] <= now and head[c * width + s] >= 0:
-                    v = min(v, _first_of(c * width + s, s, head, left, right, start, label, home, kind, width))
+                    v = min(v, _first_of(c * width + s, s, head, left, right, start, label, home, kind, queued, width))
         if v == n:
             if len(events) == 0:
                 return start, stream
