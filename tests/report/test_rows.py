@@ -79,4 +79,4 @@ def test_variants_name_only_what_differs_between_equal_names(record: Make) -> No
             record("ge", seed=3, time_limit=9),
         ]
     )
-    assert [row.variant for row in found] == ["", "seed=1 objective.order[1]=b", "seed=2 objective.order[1]=c"]
+    assert [row.variant for row in found] == ["", "objective.order[1]=b seed=1", "objective.order[1]=c seed=2"]

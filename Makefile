@@ -1,0 +1,42 @@
+# `make run`: the first study, from nothing to tables and figures. `make test`: the tests. Both install what they need.
+PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(shell command -v $(name))))
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.installed
+NAME   ?= first
+
+.PHONY: run test slow study results check bench
+
+run: NAME = first
+run: study
+
+# Cells that are finished are not solved again; `make study NAME=first ARGS=force=true` starts over.
+study: $(READY)
+	$(BIN)/msched run -cd experiments/$(NAME) -cn study $(ARGS)
+	$(BIN)/msched table runs/$(NAME)
+	@echo "Tables, figures and one record a cell: runs/$(NAME)"
+
+# The part of a study that is committed: tables without times, the figure, and where they come from.
+results: study
+	$(BIN)/msched table runs/$(NAME) --output results/$(NAME) --no-timings
+
+test: $(READY)
+	$(BIN)/pytest -q -n 2
+
+slow: $(READY)
+	$(BIN)/pytest -q -n 2 -m slow
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(READY)
+	for file in benchmarks/*.py; do $(BIN)/python $$file || exit 1; done
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or later is needed; name one with: make PYTHON=/path/to/python3.11"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[launch,dev]'
+	@touch $@
