@@ -140,7 +140,7 @@ def test_the_chosen_mode_says_how_long_and_how_much(dispatch: str) -> None:
 
 
 @pytest.mark.parametrize("dispatch", RULES)
-@settings(max_examples=200)
+@settings(max_examples=150)
 @given(case=problems_with_plans(most_ops=10))
 def test_starts_and_live_bytes_are_those_of_the_plain_simulator(dispatch: str, case: tuple[Problem, Plan]) -> None:
     problem, plan = case
