@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _WIDTH_INCHES = 11.0
 _PIXELS = 1500  # finer than this no reader sees a gap, so that neighbours of one engine are drawn as one block
 _DENSE_OPS = 400  # beyond this many ops, outlines and names would cover the colours
+_OUTLINED_PIXELS = 8
 _LANE = 0.8
 
 
@@ -66,11 +67,12 @@ def _draw_lanes(ax: Axes, timeline: Timeline, engines: list[int], scale: float) 
             )  # fmt: skip
         critical = timeline.critical_ops[plan.stream[timeline.critical_ops] == stream]
         begin, end = timeline.start_ns[critical], timeline.finish_ns[critical]
-        if dense:
-            ax.broken_barh(_bars(*_merged(begin, end, pixel), scale), (low - 0.09, 0.09), facecolor=INK)
-        else:
-            bars = _bars(begin, end, scale)
-            ax.broken_barh(bars, (low, _LANE), facecolor="none", edgecolor=INK, linewidth=1.4, zorder=3)
+        wide = (end - begin > _OUTLINED_PIXELS * pixel) & (not dense)
+        outlined = _bars(begin[wide], end[wide], scale)
+        ax.broken_barh(outlined, (low, _LANE), facecolor="none", edgecolor=INK, linewidth=1.4, zorder=3)
+        # An outline would fill a narrow bar: those are marked above the lane.
+        marked = _bars(*_merged(begin[~wide], end[~wide], pixel), scale)
+        ax.broken_barh(marked, (low - 0.09, 0.09), facecolor=INK, linewidth=0)
     if not dense:
         _name_ops(ax, timeline, scale)
     ax.set_yticks(range(plan.streams), [f"stream {s}" for s in range(plan.streams)])

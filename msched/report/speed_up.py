@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from msched.report.palette import FAINT, INK, colour, style
-from msched.report.rows import Row
+from msched.report.rows import BASELINE, Row
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 def speed_up(rows: Iterable[Row], title: str) -> Figure | None:
-    """Bars of all valid rows whose problem has a single-stream row, None when there are none.
+    """Bars of all valid rows whose problem has a single-stream row, which is the line at 1; None when there are none.
 
     The line over a group is the speed-up that the best lower bound allows: no plan can reach above it.
     """
@@ -22,7 +22,7 @@ def speed_up(rows: Iterable[Row], title: str) -> Figure | None:
 
     groups: dict[str, list[Row]] = {}
     for row in rows:
-        if row.speed_up is not None:
+        if row.speed_up is not None and row.record.names.solver != BASELINE:
             names = row.record.names
             groups.setdefault(f"{names.workload}\n{names.device}", []).append(row)
     if not groups:

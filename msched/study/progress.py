@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def duration(ns: float) -> str:
     """A time in the unit that reads best."""
-    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("\N{MICRO SIGN}s", 1e3)):
         if ns >= size:
             return f"{ns / size:.3f} {unit}"
     return f"{ns:.0f} ns"

@@ -11,7 +11,8 @@ from msched.study.records import Names
 
 
 @pytest.mark.parametrize(
-    ("ns", "text"), [(0, "0 ns"), (999, "999 ns"), (1500, "1.500 us"), (2_500_000, "2.500 ms"), (3 * 10**9, "3.000 s")]
+    ("ns", "text"),
+    [(0, "0 ns"), (999, "999 ns"), (1500, "1.500 \N{MICRO SIGN}s"), (2_500_000, "2.500 ms"), (3 * 10**9, "3.000 s")],
 )
 def test_duration(ns: int, text: str) -> None:
     assert progress.duration(ns) == text
@@ -36,8 +37,8 @@ def test_terminal_shows_incumbent_and_bound() -> None:
     live.on_progress(Incumbent(0.0, 1500, 1000))
     live.on_tick()
     assert status.text.startswith("fork  0 s")
-    assert "makespan 1.500 us" in status.text
-    assert "bound 1.000 us" in status.text
+    assert "makespan 1.500 \N{MICRO SIGN}s" in status.text
+    assert "bound 1.000 \N{MICRO SIGN}s" in status.text
 
 
 def test_outcome_of_each_end(config: dict[str, Any], names: Names, tmp_path: Path) -> None:
