@@ -191,12 +191,8 @@ class OpGraph:
                 raise GraphError(f"op {op.name!r}: flops, bytes and participants must lie between 0 and 2^62")
             if op.duration_ns is not None and not 0 <= op.duration_ns <= _LARGEST:
                 raise GraphError(f"op {op.name!r}: duration_ns is {op.duration_ns}; it must lie between 0 and 2^62")
-            shape = op.matmul
-            if (
-                shape is not None
-                and not 1 <= min(sizes := (shape.batch, shape.m, shape.n, shape.k)) <= max(sizes) <= _LARGEST
-            ):
-                raise GraphError(f"op {op.name!r}: batch, m, n and k of a matrix product must lie between 1 and 2^62")
+            if op.matmul is not None and min(op.matmul.batch, op.matmul.m, op.matmul.n, op.matmul.k) < 1:
+                raise GraphError(f"op {op.name!r}: a matrix product needs batch, m, n and k of at least 1")
 
     def _check_tensors(self) -> None:
         n = len(self.ops)

@@ -151,11 +151,10 @@ def test_durations_out_of_range(value: int) -> None:
 
 
 @pytest.mark.parametrize("position", range(4))
-@pytest.mark.parametrize("value", [0, LARGEST + 1])
-def test_matrix_products_out_of_range(position: int, value: int) -> None:
+def test_matrix_products_of_nothing(position: int) -> None:
     sizes = [1, 1, 1, 1]
-    sizes[position] = value
-    with pytest.raises(GraphError, match="op 'x': batch, m, n and k of a matrix product"):
+    sizes[position] = 0
+    with pytest.raises(GraphError, match="op 'x': a matrix product needs batch, m, n and k of at least 1"):
         OpGraph("g", (Op(name="x", kind="MatMul", matmul=Matmul(*sizes)),))
 
 
