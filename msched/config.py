@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,15 @@ def load(group: str, name: str) -> dict[str, Any]:
     return {str(key): value for key, value in values.items()}
 
 
+def merged(values: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """`values` with `changes`; a mapping in both changes only the keys that it names."""
+    result = dict(values)
+    for key, change in changes.items():
+        both = isinstance(change, Mapping) and isinstance(result.get(key), Mapping)
+        result[key] = merged(result[key], change) if both else change
+    return result
+
+
 def build(values: dict[str, Any]) -> Any:
     """The object that a config with a `_target_` describes.
 
@@ -51,4 +61,4 @@ def build(values: dict[str, Any]) -> Any:
         cause = error.__cause__
         if isinstance(cause, Exception) and not isinstance(cause, (TypeError, ImportError)):
             raise cause from None
-        raise OptionError(f"{values.get('_target_', '?')}: {error}") from error
+        raise OptionError(f"{values.get('_target_', '?')}: {error.__cause__ or error}") from error

@@ -44,7 +44,8 @@ def solve(
 ) -> Plan:
     """A secured plan of `problem`.
 
-    solver: a name from `names()`, whose `parameters` may be overridden by keyword, or an instance of a solver.
+    solver: a name from `names()`, whose `parameters` may be overridden by keyword (those of a part by a mapping, as in
+        `solve(problem, "round_robin", assign={"streams": 2})`), or an instance of a solver.
     time_limit in seconds, workers, seed, deterministic, dispatch, on_progress, stop: see `Budget`.
 
     The plan's `bound_ns` holds for every plan of the problem. Its `status` is `infeasible` only where no plan can meet
@@ -59,7 +60,7 @@ def solve(
     if parameters and not isinstance(solver, str):
         raise OptionError(f"parameters {sorted(parameters)} go with a solver's name; this is an instance")
     algorithm: Solver = (
-        config.build({**config.load("solver", solver), **parameters}) if isinstance(solver, str) else solver
+        config.build(config.merged(config.load("solver", solver), parameters)) if isinstance(solver, str) else solver
     )
     budget = Budget(time_limit, workers, seed, deterministic, dispatch, on_progress, stop or threading.Event())
     from msched.solvers.limits import impossible
