@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import re
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -67,6 +69,36 @@ def test_constraints_pin_what_is_required() -> None:
 
 def test_scripts_are_executable() -> None:
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
+
+
+def test_readme_shows_the_committed_results() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert (ROOT / "results" / "first" / "best.md").read_text(encoding="utf-8") in readme
+    for target in re.findall(r"\]\(([^):]+)\)", readme):
+        assert (ROOT / target).exists(), target
+
+
+def test_python_in_the_readme_runs(tmp_path: Path) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) == 3
+    for number, block in enumerate(blocks):
+        script = tmp_path / f"readme{number}.py"
+        script.write_text(block, encoding="utf-8")
+        runpy.run_path(str(script))
+
+
+@pytest.mark.slow
+def test_committed_results_are_what_the_study_gives(tmp_path: Path) -> None:
+    import pandas
+
+    proven = ["light_squeezenet", "light_resnet50", "light_inception_v1"]
+    python("-m", *STUDY, f"workload={','.join(proven)}", f"output={tmp_path / 'runs'}", cwd=tmp_path)
+    python("-m", "msched", "table", "runs", "--output", "out", "--no-timings", cwd=tmp_path)
+    now = pandas.read_csv(tmp_path / "out" / "table.csv")
+    committed = pandas.read_csv(ROOT / "results" / "first" / "table.csv")
+    committed = committed[committed["workload"].isin(proven)].reset_index(drop=True)
+    assert len(now) == 7 * len(proven)
+    pandas.testing.assert_frame_equal(now, committed)
 
 
 @pytest.mark.slow
