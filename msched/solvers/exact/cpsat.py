@@ -160,10 +160,10 @@ class _Search:
         if hint is not None:
             add_hint(model, hint.plan, hint.planned_start_ns)
         engine = self._engine(scaled.grain if streams.complete else 0)
-        if streams.policy == "choice":
-            # Measured on two workers: without it resnet50 and squeezenet of PipeDream are proven in 3 and 15 s instead
-            # of not in 20. Where streams are counted, the linear relaxation carries the energy rows and stays.
-            engine.parameters.ignore_subsolvers.append("default_lp")
+        if streams.policy == "choice" and self.budget.workers > 1:
+            # CP-SAT's first two workers are its linear relaxation and a neighbourhood search; the third, its scheduling
+            # heuristic, is the one that proves where streams are literals.
+            engine.parameters.num_workers = self.budget.workers + 1
         status = self._search(engine, model)
         if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             found = Candidate.of(

@@ -133,22 +133,20 @@ class Model:
             self._follows(u, v, lag)
 
     def _follows(self, u: int, v: int, lag: int, given: tuple[Any, ...] = ()) -> None:
-        """v starts after u ends, and `lag` later unless both are on one stream; where the literals `given` hold.
-
-        On one stream, that the gap is kept as well follows from the no-overlap of the stream.
-        """
-        if self.streams.policy == "choice" and self.lane[u] is not self.lane[v] and lag:
-            self.cp.add(self.start[v] >= self.end[u]).only_enforce_if(*given)
-            same = self._same_stream(u, v)
-            if same is not None:
-                given = (*given, same.negated())
-            self.cp.add(self.start[v] >= self.end[u] + lag).only_enforce_if(*given)
+        """v starts after u ends: `gap` later on one stream, `lag` later on two; where the literals `given` hold."""
+        gap = self.scaled.gap
+        if self.streams.policy == "choice" and self.lane[u] is not self.lane[v]:
+            self.cp.add(self.start[v] >= self.end[u] + min(gap, lag)).only_enforce_if(*given)
+            if lag > gap:  # where the gap is longer, the no-overlap of the stream keeps it
+                same = self._same_stream(u, v)
+                apart = () if same is None else (same.negated(),)
+                self.cp.add(self.start[v] >= self.end[u] + lag).only_enforce_if(*given, *apart)
             return
         problem = self.scaled.problem
-        apart = self.streams.policy == "count" or (
+        differ = self.streams.policy == "count" or (
             self.streams.policy == "fixed" and problem.binding == "engine" and problem.engine[u] != problem.engine[v]
         )
-        self.cp.add(self.start[v] >= self.end[u] + (lag if apart else 0)).only_enforce_if(*given)
+        self.cp.add(self.start[v] >= self.end[u] + (lag if differ else gap)).only_enforce_if(*given)
 
     def _same_stream(self, u: int, v: int) -> Any:
         """A literal that may be true only where u and v share a stream; None where they never can."""
