@@ -10,7 +10,7 @@ NAME   ?= first
 run: NAME = first
 run: study
 
-# Cells that are finished are not solved again; `make study NAME=first ARGS=force=true` starts over.
+# Finished cells are not solved again, unless ARGS=force=true; a table has all cells below runs/NAME.
 study: $(READY)
 	$(BIN)/msched run -cd experiments/$(NAME) -cn study $(ARGS)
 	$(BIN)/msched table runs/$(NAME)

@@ -32,7 +32,7 @@ def run(
 ) -> tuple[Record, bool]:
     """The record of the cell that the resolved `config` describes, and whether it was computed now.
 
-    A finished record of the same cell and the same input in `folder` is given back as it is, unless `config["force"]`.
+    A finished record in `folder` of the same cell, input, problem and version is given back, unless `config["force"]`.
     Otherwise a new one is written there, whatever happens: a failure leaves one that says why, and so does Ctrl-C,
     which raises KeyboardInterrupt once the record is safe.
     """
@@ -48,12 +48,12 @@ def run(
             name=graph.name, hash=graph.content_hash(), ops=len(graph.ops),
             tensors=len(graph.tensors), dependencies=len(graph.edges),
         )  # fmt: skip
-        before = None if config["force"] else _finished(folder, record)
-        if before is not None:
-            return before, False
         with _timed(record, "lower"):
             problem = inputs.problem_of(config, graph)
         record.problem = size_of(problem)
+        before = None if config["force"] else _finished(folder, record)
+        if before is not None:
+            return before, False
         record.warnings = list(dict.fromkeys([*graph.warnings, *problem.warnings]))
         _compute(record, problem, on_progress, on_tick)
     except KeyboardInterrupt:
@@ -176,7 +176,8 @@ def _finished(folder: Path, record: Record) -> Record | None:
         before = read(folder / FILE)
     except MschedError:  # what cannot be read is computed again
         return None
-    same = before.state == "done" and before.cell == record.cell and before.input == record.input
+    same = all(getattr(before, name) == getattr(record, name) for name in ("cell", "input", "problem"))
+    same = same and before.state == "done" and before.versions.get("msched") == record.versions["msched"]
     return before if same else None
 
 

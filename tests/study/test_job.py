@@ -100,6 +100,17 @@ def test_same_config_with_another_input_is_computed_again(config: dict[str, Any]
     assert (two.input.ops, three.input.ops) == (4, 5)
 
 
+@pytest.mark.parametrize("change", [{"problem": None}, {"versions": {"msched": "0.0.1"}}])
+def test_cell_of_another_version_or_lowering_is_computed_again(
+    config: dict[str, Any], names: Names, tmp_path: Path, change: dict[str, Any]
+) -> None:
+    record, _ = job.run(config, names, tmp_path)
+    for name, value in change.items():
+        setattr(record, name, value)
+    records.write(record, tmp_path)
+    assert job.run(config, names, tmp_path)[1]
+
+
 @pytest.mark.parametrize("state", ["failed", "interrupted"])
 def test_unfinished_cell_is_computed_again(config: dict[str, Any], names: Names, tmp_path: Path, state: Any) -> None:
     record, _ = job.run(config, names, tmp_path)
