@@ -53,7 +53,8 @@ def run_cell(config: DictConfig) -> None:
     names = Names(**{group: str(chosen.get(group)) for group in Names.__struct_fields__})
     sweeping = HydraConfig.get().mode == RunMode.MULTIRUN
     folder = Path(plain["output"]) / cell_folder(names, plain)
-    with progress.live(f"{names.workload}  {names.device}  {names.solver}") as live:
+    number = f"job {HydraConfig.get().job.num + 1}: " if sweeping else ""
+    with progress.live(f"{number}{names.workload}  {names.device}  {names.solver}") as live:
         record, computed = job.run(plain, names, folder, live.on_progress, live.on_tick)
     line = progress.outcome(record)
     if record.state == "failed":
