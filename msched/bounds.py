@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from msched.arrays import Int64Array
 from msched.problem import UNLIMITED, Problem
 
 _THRESHOLDS = 512  # heads that a window may begin at; beyond that many distinct ones, evenly spaced ones
+_MOST_OPS = 20_000  # for arguments that look at all pairs of ops
 _OVERLAPS = (1, 2, 3)  # ops so large that at most so many of them fit on an engine at once
 
 
@@ -26,8 +28,20 @@ class Bound:
     each: dict[str, int]
 
 
+_KNOWN: WeakKeyDictionary[Problem, Bound] = WeakKeyDictionary()
+
+
 def bound(problem: Problem) -> Bound:
-    """The best of critical path, engine load, stream load and host issue."""
+    """The best of critical path, engine load, stream load, host issue, and loads along the precedence order.
+
+    Remembered as long as the problem lives. O(n^2) up to 20,000 ops; beyond, without the last argument.
+    """
+    if problem not in _KNOWN:
+        _KNOWN[problem] = _bound(problem)
+    return _KNOWN[problem]
+
+
+def _bound(problem: Problem) -> Bound:
     if problem.n == 0:
         return Bound(0, "no ops", {})
     heads, tails = heads_and_tails(problem)
@@ -37,6 +51,13 @@ def bound(problem: Problem) -> Bound:
         "stream load": stream_load(problem, heads, tails),
         "host issue": host_issue(problem, tails),
     }
+    if problem.n <= _MOST_OPS:
+        heads, tails = best_heads_and_tails(problem)
+        each["load along paths"] = max(
+            int((heads + shortest_durations(problem) + tails).max()),
+            engine_load(problem, heads, tails),
+            stream_load(problem, heads, tails),
+        )
     argument = max(each, key=lambda key: each[key])
     return Bound(each[argument], argument, each)
 
@@ -84,6 +105,38 @@ def heads_and_tails(problem: Problem) -> tuple[Int64Array, Int64Array]:
     return heads, tails
 
 
+def best_heads_and_tails(problem: Problem) -> tuple[Int64Array, Int64Array]:
+    """`loaded_heads_and_tails` where the problem is small enough for all pairs of ops, else `heads_and_tails`."""
+    return loaded_heads_and_tails(problem) if problem.n <= _MOST_OPS else heads_and_tails(problem)
+
+
+def loaded_heads_and_tails(problem: Problem) -> tuple[Int64Array, Int64Array]:
+    """As `heads_and_tails`, with what the ancestors, or descendants, of an op must carry: shapes (n,).
+
+    Of an op's ancestors those that cannot start before h all run, on each engine and on the streams, between h and the
+    op's start; the best such h is taken, and the tails mirrored. The energetic reasoning of cumulative scheduling
+    (Baptiste, Le Pape and Nuijten 2001, chapter 3) on the intervals that the precedence order gives.
+    """
+    from msched.bounds_kernel import energetic_heads
+
+    duration, lag = shortest_durations(problem), least_lags(problem)
+    loads = [(work, units, 0) for work, units in _engine_works(problem)]
+    loads += [(work, units, credit) for work, units, credit in _stream_works(problem)]
+    loads = [load for load in loads if load[0].any()]
+    work = np.stack([load[0] for load in loads], axis=1) if loads else np.zeros((problem.n, 0), np.int64)
+    units, credit = np.array([load[1:] for load in loads], np.int64).reshape(-1, 2).T.copy()
+    into, out = problem.predecessor_edge, problem.successor_edge
+    heads = energetic_heads(
+        problem.topological_order, duration, problem.predecessor_start, problem.predecessor, lag[into],
+        work, units, credit, problem.host_issue_ns,
+    )  # fmt: skip
+    tails = energetic_heads(
+        problem.topological_order[::-1].copy(), duration, problem.successor_start, problem.successor, lag[out],
+        work, units, credit, 0,
+    )  # fmt: skip
+    return heads, tails
+
+
 def critical_path(problem: Problem) -> int:
     """Longest chain of durations and unavoidable lags, in ns."""
     heads, tails = heads_and_tails(problem)
@@ -122,19 +175,21 @@ def stream_load(problem: Problem, heads: Int64Array, tails: Int64Array) -> int:
 
     A stream of j ops holds j - 1 gaps, so that k streams save k of them. With binding `engine`, also engine by engine.
     """
+    return max((_windowed(heads, tails, *load) for load in _stream_works(problem)), default=0)
+
+
+def _stream_works(problem: Problem) -> Iterator[tuple[Int64Array, int, int]]:
+    """Work of each op, number of streams, and work that need not be carried."""
     work = shortest_durations(problem) + problem.gap_ns
-    best = 0
     if problem.streams is not None:
-        best = _windowed(heads, tails, work, problem.streams, problem.gap_ns * problem.streams)
+        yield work, problem.streams, problem.gap_ns * problem.streams
     if problem.binding == "engine":
         others = np.unique(problem.engine).size - 1  # each needs a stream of its own
         for e, limit in enumerate(problem.engine_streams.tolist()):
             most = problem.streams - others if problem.streams is not None else None
             most = most if limit == UNLIMITED else limit if most is None else min(limit, most)
             if most is not None and most > 0:
-                here = np.where(problem.engine == e, work, 0)
-                best = max(best, _windowed(heads, tails, here, most, problem.gap_ns * most))
-    return best
+                yield np.where(problem.engine == e, work, 0), most, problem.gap_ns * most
 
 
 def host_issue(problem: Problem, tails: Int64Array) -> int:

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from msched.arrays import Int64Array
-from msched.bounds import bound, heads_and_tails
+from msched.bounds import best_heads_and_tails, bound
 from msched.problem import UNLIMITED, Problem
 
 Policy = Literal["count", "fixed", "choice"]
@@ -40,7 +40,7 @@ class Scaled:
     @staticmethod
     def of(problem: Problem, grain: int) -> Scaled:
         """The problem on a grain of so many ns."""
-        head, tail = heads_and_tails(problem)
+        head, tail = best_heads_and_tails(problem)
         sync = problem.record_ns + problem.wait_ns
         return Scaled(
             problem,
