@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 # Loaded at first use, so that `import msched` and `msched --help` stay fast. `solvers` and `validate` are modules that
-# can be called: msched.solvers() and msched.validate(...) live beside msched.solvers.exact and msched.validate.Violation.
+# can be called: msched.solvers() and msched.validate(...) live beside msched.solvers.exact and msched.validate's own
+# names.
 _HOME = {
     "Device": "msched.device",
     "OpGraph": "msched.graph",
