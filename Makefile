@@ -1,5 +1,5 @@
 # `make run`: the first study, from nothing to tables and figures. `make test`: the tests. Both install what they need.
-PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(shell command -v $(name))))
+PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(shell $(name) -c 'import sys; print(sys.executable)' 2>/dev/null)))
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.installed
