@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -109,6 +110,20 @@ def plans(draw: st.DrawFn, problem: Problem, *, fences: bool = True, most_stream
         order=np.array(order),
         fences=draw(_some(later, most=3)) if fences else [],
         mode=np.array(modes) if any(modes) or draw(st.booleans()) else None,
+    )
+
+
+@st.composite
+def limited_problems(draw: st.DrawFn, **options: Any) -> Problem:
+    """A problem, with the options of `problems`, under limits of every kind; perhaps no plan keeps them."""
+    problem = draw(problems(labels=True, **options))
+    groups = st.lists(st.sampled_from([-1, 0, 0, 1]), min_size=problem.n, max_size=problem.n)
+    return replace(
+        problem,
+        memory_bytes=draw(st.none() | st.integers(0, 25)),
+        events=draw(st.none() | st.integers(0, 3)),
+        tasks_per_stream=draw(st.none() | st.integers(1, 8)),
+        communicator=np.array(draw(groups)),
     )
 
 

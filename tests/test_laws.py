@@ -21,7 +21,9 @@ from msched.problem import Problem
 from msched.simulator import Timeline, simulate
 from msched.validate import validate
 from tests.reference.brute_force import optimum
-from tests.strategies import plans, problems, problems_with_plans
+from tests.reference.enumeration import every_fenced_plan
+from tests.reference.simulator import report, start_times
+from tests.strategies import limited_problems, plans, problems, problems_with_plans
 
 RULES = ("arrival", "planned", "greedy")
 HEURISTICS = tuple(name for name in msched.solvers() if name != "cpsat")
@@ -119,18 +121,14 @@ def test_3_no_plan_is_faster_than_the_bound(dispatch: Any, data: st.DataObject) 
 
 @pytest.mark.parametrize("solver", HEURISTICS)
 @settings(max_examples=25)
-@given(problem=problems(modes=False))
+@given(problem=limited_problems())
 def test_3_no_heuristic_is_faster_than_the_bound(solver: str, problem: Problem) -> None:
     plan = msched.solve(problem, BUILT[solver])
-    if plan.order.size == 0:  # this algorithm does not keep a limit, and says which
-        assert plan.status == "invalid"
+    if plan.status in ("infeasible", "invalid"):
         assert plan.reason
         return
     for dispatch in RULES:
-        timeline = simulate(problem, plan, dispatch=dispatch)
-        assert timeline.makespan_ns >= msched.bound(problem).makespan_ns
-        broken = validate(problem, plan, timeline, dispatch)
-        assert broken == [] or plan.status == "invalid"
+        assert simulate(problem, plan, dispatch=dispatch).makespan_ns >= msched.bound(problem).makespan_ns
 
 
 @settings(max_examples=20)
@@ -192,6 +190,35 @@ def test_5_brute_force_and_the_exact_solver_agree_on_seven_ops(seed: int) -> Non
     )
 
 
+@pytest.mark.parametrize("mode", [[], [(2, 3, [2])]])
+def test_5_an_op_that_may_take_no_time_needs_no_room(mode: list[tuple[int, int, list[int]]]) -> None:
+    # op0, op2 and op3 share a stream with gaps of 1. No two of op0, op1, op3 fit on 3 units: 3 + 8 + 8 = 19 at least,
+    # reached by op0, op1, op3 in turn, with op2 (no time) on the stream at 4, while op1 runs.
+    _agree(
+        Problem.from_arrays(
+            duration=[3, 8, 0, 8], demand=[[2], [2], [3], [3]], capacity=[3], label=[0, -1, 0, 0], gap_ns=1, modes=mode
+        )
+    )
+
+
+@settings(max_examples=20)
+@given(limited_problems(most_ops=3, modes=False))
+def test_5_under_limits_that_fences_help_to_keep(problem: Problem) -> None:
+    best: int | None = None
+    for plan in every_fenced_plan(problem):
+        times = start_times(problem, plan, "planned")
+        makespan = max(s + int(d) for s, d in zip(times, problem.duration, strict=True))
+        if (best is None or makespan < best) and not validate(problem, plan, report(problem, plan, times), "planned"):
+            best = makespan
+    found = _exact(problem)
+    if found.order.size == 0:
+        assert (best is None, found.status) in ((True, "infeasible"), (True, "timeout"), (False, "timeout"))
+        return
+    timeline = simulate(problem, found, dispatch="planned")
+    assert validate(problem, found, timeline, "planned") == []
+    assert (timeline.makespan_ns, found.bound_ns, found.status) == (best, best, "optimal")
+
+
 @pytest.mark.parametrize(
     "limits",
     [
@@ -233,6 +260,16 @@ def test_7_so_does_every_solver(solver: str, dispatch: Any) -> None:
     plan = msched.solve(problem, solver, dispatch=dispatch, time_limit=2)
     assert plan.order.size == problem.n
     assert validate(problem, plan, simulate(problem, plan, dispatch=dispatch), dispatch) == []
+
+
+@pytest.mark.parametrize("solver", HEURISTICS)
+@settings(max_examples=25)
+@given(problem=limited_problems(), dispatch=st.sampled_from(RULES))
+def test_7_a_plan_is_called_invalid_when_it_is(solver: str, problem: Problem, dispatch: Any) -> None:
+    plan = msched.solve(problem, BUILT[solver], dispatch=dispatch)
+    if plan.order.size:
+        broken = validate(problem, plan, simulate(problem, plan, dispatch=dispatch), dispatch)
+        assert bool(broken) == (plan.status == "invalid")
 
 
 def _same(first: Plan, second: Plan) -> bool:
