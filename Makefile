@@ -32,7 +32,7 @@ check: $(READY)
 	$(BIN)/mypy
 
 bench: $(READY)
-	for file in benchmarks/*.py; do $(BIN)/python $$file || exit 1; done
+	$(BIN)/python -m benchmarks
 
 $(READY): pyproject.toml constraints.txt
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -37,11 +37,12 @@ def bound(problem: Problem) -> Bound:
     Remembered as long as the problem lives. O(n^2) up to 20,000 ops; beyond, without the last argument.
     """
     if problem not in _KNOWN:
-        _KNOWN[problem] = _bound(problem)
+        _KNOWN[problem] = evaluate(problem)
     return _KNOWN[problem]
 
 
-def _bound(problem: Problem) -> Bound:
+def evaluate(problem: Problem) -> Bound:
+    """`bound` without memory: every argument worked out afresh."""
     if problem.n == 0:
         return Bound(0, "no ops", {})
     heads, tails = heads_and_tails(problem)

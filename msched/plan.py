@@ -32,8 +32,8 @@ class Plan:
     stream (n,): numbered from 0 without holes. order (n,): the op issued k-th; a linear extension of the dependencies.
     fences (f, 2): extra ordering pairs (before, after). mode (n,): chosen mode of each op, None for all 0.
     status: `optimal` (the claim equals the bound), `feasible`, `infeasible` (proven: no plan meets the limits),
-        `timeout` (none found in time), `invalid` (this plan breaks a limit; another may not). The last four say why in
-        `reason`; `infeasible` and `timeout` carry no arrays.
+        `timeout` (none found in time), `invalid` (this plan breaks a limit, or its solver cannot keep it).
+        The last three say why in `reason`; without a plan, stream and order are empty.
     predicted_start_ns (n,), predicted_makespan_ns, bound_ns, log: what the solver claims; never a result.
     """
 
@@ -102,7 +102,7 @@ def check_plan(problem: Problem, plan: Plan) -> None:
     Limits are not looked at here: a plan that breaks one can still be simulated.
     """
     n = problem.n
-    if plan.status in ("infeasible", "timeout") and plan.order.size == 0 and n:
+    if plan.status in ("infeasible", "timeout", "invalid") and plan.order.size == 0 and n:
         raise PlanError(f"the plan carries no schedule: {plan.status}: {plan.reason}")
     if plan.stream.shape != (n,) or plan.order.shape != (n,):
         raise PlanError(f"stream and order have {plan.stream.size} and {plan.order.size} entries for {n} ops")

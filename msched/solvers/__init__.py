@@ -91,14 +91,14 @@ def secured(problem: Problem, plan: Plan, dispatch: Dispatch) -> Plan:
         return plan
     plan = secure(problem, keep_communicators_in_order(problem, plan), dispatch)
     timeline = simulate(problem, plan, dispatch)
+    if reason := broken(problem, plan, timeline):
+        return replace(plan, status="invalid", reason=reason)
     assert plan.bound_ns is not None
     if timeline.makespan_ns < plan.bound_ns:
         raise InternalError(
             f"the plan of problem {problem.name!r} runs in {timeline.makespan_ns} ns, below the bound of "
             f"{plan.bound_ns} ns ({plan.bound_argument}); please report the problem (Problem.to_json)"
         )
-    if reason := broken(problem, plan, timeline):
-        return replace(plan, status="invalid", reason=reason)
     if timeline.makespan_ns == plan.bound_ns:
         return replace(plan, status="optimal")
     return plan

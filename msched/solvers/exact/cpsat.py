@@ -275,7 +275,8 @@ class _Search:
             )
         if self.impossible:
             return Plan(stream=_NOTHING, order=_NOTHING, status="infeasible", reason=self._why_not(), **known)
-        reason = f"no plan within the limits was found in {self.budget.time_limit:g} s; {self._why_not()}"
+        spent = time.monotonic() - self.began
+        reason = f"no plan within the limits was found, and none excluded, in {spent:.1f} s; {self._why_not()}"
         return Plan(stream=_NOTHING, order=_NOTHING, status="timeout", reason=reason, **known)
 
     def _why_not(self) -> str:

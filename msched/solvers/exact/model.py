@@ -35,6 +35,7 @@ class Model:
     start: list[Any] = field(default_factory=list)
     end: list[Any] = field(default_factory=list)
     size: list[Any] = field(default_factory=list)
+    interval: dict[tuple[int, int, int | None], Any] = field(default_factory=dict)
     mode: list[list[Any]] = field(default_factory=list)
     need: dict[tuple[int, int], Any] = field(default_factory=dict)
     lane: list[dict[int, Any]] = field(default_factory=list)
@@ -84,12 +85,19 @@ class Model:
                 self.cp.add(self.end[v] == start + size)
             self.cp.add(self.makespan >= self.end[v] + tails[v])
 
-    def _interval(self, v: int, longer: int = 0, present: Any = None) -> Any:
-        """The interval of op v, held `longer` at its end; optional when `present` is a literal."""
-        start, size, end, name = self.start[v], self.size[v] + longer, self.end[v] + longer, f"op{v}+{longer}"
-        if present is None:
-            return self.cp.new_interval_var(start, size, end, name)
-        return self.cp.new_optional_interval_var(start, size, end, present, name)
+    def _interval(self, v: int, longer: int = 0, lane: int | None = None) -> Any:
+        """The interval of op v, held `longer` at its end; present where the op is on stream `lane`, if one is named."""
+        key = (v, longer, lane)
+        if key not in self.interval:
+            start, size, end = self.start[v], self.size[v] + longer, self.end[v] + longer
+            if lane is None:
+                self.interval[key] = self.cp.new_interval_var(start, size, end, f"op{v}+{longer}")
+            else:
+                present = self.lane[v][lane]
+                self.interval[key] = self.cp.new_optional_interval_var(
+                    start, size, end, present, f"op{v}+{longer}@{lane}"
+                )
+        return self.interval[key]
 
     def _lanes(self) -> None:
         problem = self.scaled.problem
@@ -165,7 +173,7 @@ class Model:
         scaled, problem = self.scaled, self.scaled.problem
         rows = np.searchsorted(problem.mode_op, np.arange(problem.n + 1))
         for e, capacity in enumerate(problem.capacity.tolist()):
-            intervals, demands, least, energy = [], [], [], []
+            intervals, demands, least, shortest, energy = [], [], [], [], []
             for v in range(problem.n):
                 needs = [int(problem.demand[v, e]), *problem.mode_demand[rows[v] : rows[v + 1], e].tolist()]
                 sizes = [int(scaled.duration[v]), *scaled.mode_duration[rows[v] : rows[v + 1]].tolist()]
@@ -173,6 +181,7 @@ class Model:
                     continue
                 intervals.append(self._interval(v))
                 least.append(min(needs))
+                shortest.append(min(sizes))
                 if self.mode[v]:
                     self.need[v, e] = self.cp.new_int_var(min(needs), max(needs), f"need{v}_{e}")
                     self.cp.add(self.need[v, e] == sum(c * q for c, q in zip(self.mode[v], needs, strict=True)))
@@ -183,7 +192,8 @@ class Model:
                     energy.append(needs[0] * sizes[0])
             if not intervals:
                 continue
-            if min(least) * 2 > capacity:
+            # An empty interval needs no room on an engine, but a no-overlap keeps it out of the inside of others.
+            if min(least) * 2 > capacity and min(shortest) > 0:
                 self.cp.add_no_overlap(intervals)
             else:
                 self.cp.add_cumulative(intervals, demands, capacity)
@@ -200,7 +210,7 @@ class Model:
         ops = range(problem.n)
         for s in range(self.streams.lanes):
             here = [v for v in ops if s in self.lane[v]]
-            self.cp.add_no_overlap([self._interval(v, scaled.gap, self.lane[v][s]) for v in here])
+            self.cp.add_no_overlap([self._interval(v, scaled.gap, s) for v in here])
             if problem.tasks_per_stream is not None:
                 self.cp.add(sum(self.lane[v][s] for v in here) <= problem.tasks_per_stream)
         if self.streams.lanes < problem.n:

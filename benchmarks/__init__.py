@@ -1,0 +1,1 @@
+"""Speed, measured on this machine beside a stated target or another way to the same figure; run `make bench`."""
