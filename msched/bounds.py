@@ -15,7 +15,7 @@ from msched.arrays import Int64Array
 from msched.problem import UNLIMITED, Problem
 
 _THRESHOLDS = 512  # heads that a window may begin at; beyond that many distinct ones, evenly spaced ones
-_MOST_OPS = 20_000  # for arguments that look at all pairs of ops
+_MOST_OPS = 10_000  # for arguments that look at all pairs of ops
 _OVERLAPS = (1, 2, 3)  # ops so large that at most so many of them fit on an engine at once
 
 
@@ -34,7 +34,7 @@ _KNOWN: WeakKeyDictionary[Problem, Bound] = WeakKeyDictionary()
 def bound(problem: Problem) -> Bound:
     """The best of critical path, engine load, stream load, host issue, and loads along the precedence order.
 
-    Remembered as long as the problem lives. O(n^2) up to 20,000 ops; beyond, without the last argument.
+    Remembered as long as the problem lives. O(n^2) up to 10,000 ops; beyond, without the last argument.
     """
     if problem not in _KNOWN:
         _KNOWN[problem] = evaluate(problem)
