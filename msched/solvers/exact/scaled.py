@@ -100,8 +100,10 @@ class Streams:
             return Streams("fixed", first, True)
         if not _needs_choice(problem):
             return Streams("count", first, True)
-        room = max(1, _LANES // max(n, 1))
-        capped = np.minimum(most, max(1, room // max(1, int((most > 0).sum()))))
+        ops = np.array([n]) if problem.binding == "free" else np.bincount(problem.engine, minlength=engines)
+        capped = most
+        while (capped * ops).sum() > _LANES and capped.max() > 1:
+            capped = np.minimum(most, capped.max() // 2)
         return Streams(
             "choice", np.concatenate([[0], np.cumsum(capped)]).astype(np.int64), bool((capped == most).all())
         )
