@@ -17,6 +17,4 @@ def rows() -> Iterator[Row]:
         yield Row(f"{dispatch}, 100,000 ops", f"{rate / 1e6:.2f} M ops/s", "4 M ops/s", rate / 4e6)
         fast = small.n / seconds(lambda dispatch=dispatch: msched.simulate(small, small_plan, dispatch))
         slow = small.n / seconds(lambda dispatch=dispatch: reference.start_times(small, small_plan, dispatch), 1)
-        yield Row(
-            f"{dispatch}, 200 ops", f"{fast / 1e6:.2f} M ops/s", f"oracle {slow / 1e6:.4f} M ops/s", fast / slow
-        )
+        yield Row(f"{dispatch}, 200 ops", f"{fast / 1e6:.2f} M ops/s", f"oracle {slow / 1e6:.4f} M ops/s", fast / slow)
