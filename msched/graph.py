@@ -31,13 +31,26 @@ class Matmul(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     k: int
 
 
+class Rows(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The tokens of an op that can be cut along them: `batch` requests of `sequence` tokens, a row of output for each.
+
+    A row needs the same row of the inputs; of those named in `attends` it needs all rows of its request, or with
+    `causal` those up to its own.
+    """
+
+    batch: int
+    sequence: int
+    attends: tuple[str, ...] = ()
+    causal: bool = False
+
+
 class Op(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """One op. Bytes are what it moves to and from device memory; `None` means that the input does not say.
 
     `matmul` gives matrix work its tiles. `participants` is the number of ranks of a collective and `payload_bytes`
     its full buffer (the reduced tensor of an all-reduce, the gathered one of an all-gather). `engine` and `stream`
     are what a profiler or a compiler recorded, `label` what a user asked for (ops of one label share a stream),
-    `communicator` the group whose collectives keep one order.
+    `communicator` the group whose collectives keep one order. `rows` says how the op can be cut into slices.
     """
 
     name: str
@@ -54,10 +67,15 @@ class Op(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_u
     engine: str | None = None
     stream: int | None = None
     label: str | None = None
+    rows: Rows | None = None
 
 
 class Tensor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One tensor: `producer` is an op index, or None for weights and network inputs, which are `persistent`."""
+    """One tensor: `producer` is an op index, or None for weights and network inputs, which are `persistent`.
+
+    A persistent tensor is `token_wise` if it has rows for tokens (a network input, a cache), so that a slice of an op
+    reads its share; every slice reads the whole of the others.
+    """
 
     name: str
     bytes: int
@@ -65,6 +83,7 @@ class Tensor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     consumers: tuple[int, ...] = ()
     persistent: bool = False
     output: bool = False
+    token_wise: bool = False
 
 
 class _Document(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -193,6 +212,8 @@ class OpGraph:
                 raise GraphError(f"op {op.name!r}: duration_ns is {op.duration_ns}; it must lie between 0 and 2^62")
             if op.matmul is not None and min(op.matmul.batch, op.matmul.m, op.matmul.n, op.matmul.k) < 1:
                 raise GraphError(f"op {op.name!r}: a matrix product needs batch, m, n and k of at least 1")
+            if op.rows is not None and not (0 < op.rows.batch <= _LARGEST and 0 < op.rows.sequence <= _LARGEST):
+                raise GraphError(f"op {op.name!r}: its rows need a batch and a sequence of 1 to 2^62")
 
     def _check_tensors(self) -> None:
         n = len(self.ops)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TypeVar
 
 from msched.errors import OptionError
-from msched.graph import Matmul, Op, OpGraph, Tensor
+from msched.graph import Matmul, Op, OpGraph, Rows, Tensor
 
 Row = TypeVar("Row")
 
@@ -17,12 +17,12 @@ class Assembly:
     def __init__(self, name: str) -> None:
         self.name = name
         self._ops: list[Op] = []
-        self._tensors: list[tuple[str, int, int | None]] = []  # name, bytes, producer
+        self._tensors: list[tuple[str, int, int | None, bool]] = []  # name, bytes, producer, token-wise
         self._consumers: list[list[int]] = []
 
-    def source(self, name: str, bytes_: int) -> int:
+    def source(self, name: str, bytes_: int, *, token_wise: bool = False) -> int:
         """A persistent tensor: a weight, a cache or an input of the network. Its number."""
-        return self._tensor(name, bytes_, None)
+        return self._tensor(name, bytes_, None, token_wise)
 
     def op(
         self,
@@ -38,6 +38,9 @@ class Assembly:
         participants: int = 0,
         payload_bytes: int = 0,
         communicator: str | None = None,
+        rows: Rows | None = None,
+        duration_ns: int | None = None,
+        workspace_bytes: int = 0,
     ) -> int:
         """An op with one output. The number of that tensor, which also bears the op's name.
 
@@ -58,6 +61,9 @@ class Assembly:
                 participants=participants,
                 payload_bytes=payload_bytes,
                 communicator=communicator,
+                rows=rows,
+                duration_ns=duration_ns,
+                workspace_bytes=workspace_bytes,
             )
         )
         for tensor in inputs:
@@ -78,13 +84,18 @@ class Assembly:
                 consumers=tuple(self._consumers[number]),
                 persistent=producer is None,
                 output=number in outputs,
+                token_wise=token_wise,
             )
-            for number, (name, size, producer) in enumerate(self._tensors)
+            for number, (name, size, producer, token_wise) in enumerate(self._tensors)
         ]
         return OpGraph(self.name, tuple(self._ops), tuple(tensors))
 
-    def _tensor(self, name: str, bytes_: int, producer: int | None) -> int:
-        self._tensors.append((name, bytes_, producer))
+    def name_of(self, tensor: int) -> str:
+        """Name of a tensor."""
+        return self._tensors[tensor][0]
+
+    def _tensor(self, name: str, bytes_: int, producer: int | None, token_wise: bool = False) -> int:
+        self._tensors.append((name, bytes_, producer, token_wise))
         self._consumers.append([])
         return len(self._tensors) - 1
 
