@@ -43,6 +43,14 @@ def compressed_rows(row: Int64Array, rows: int) -> tuple[Int64Array, Int64Array]
     return start, np.argsort(row, kind="stable").astype(np.int64)
 
 
+def distinct(values: Int64Array) -> Int64Array:
+    """The values of a plain list, each once, sorted; on large lists much faster than `numpy.unique`, which hashes."""
+    result = np.sort(values)
+    first = np.ones(result.size, np.bool_)
+    first[1:] = result[1:] != result[:-1]
+    return np.compress(first, result)
+
+
 def pairs(values: Iterable[tuple[int, int]] | Int64Array) -> Int64Array:
     """Pairs of indices as a read-only array, shape (m, 2)."""
     array = frozen_int64(values if isinstance(values, np.ndarray) else list(values), (0, 2))

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from msched.arrays import BoolArray, Int64Array, frozen_bool, frozen_int64
+from msched.arrays import BoolArray, Int64Array, distinct, frozen_bool, frozen_int64
 from msched.errors import ProblemError
 
 UNLIMITED = -1
@@ -145,7 +145,7 @@ def _check_values(p: ProblemArrays) -> None:
     if (p.delay < 0).any():
         u, v = p.edges[np.flatnonzero(p.delay < 0)[0]]
         raise ProblemError(f"delay of dependency {p.op_names[u]!r} -> {p.op_names[v]!r} is negative")
-    if np.unique(p.edges[:, 0] * max(n, 1) + p.edges[:, 1]).size != len(p.edges):
+    if distinct(p.edges[:, 0] * max(n, 1) + p.edges[:, 1]).size != len(p.edges):
         raise ProblemError("edges: a dependency is given twice")
     _check_tensors(p)
     if (p.engine_streams < UNLIMITED).any() or (p.capacity < 0).any():
@@ -179,9 +179,9 @@ def _check_tensors(p: ProblemArrays) -> None:
         raise ProblemError(f"tensor {index} dangles: it has no producer and is not persistent")
     owner = np.repeat(p.tensor_producer, np.diff(p.tensor_consumer_start))
     needs = owner >= 0
-    given = p.edges[:, 0] * max(n, 1) + p.edges[:, 1]
+    given = np.sort(p.edges[:, 0] * max(n, 1) + p.edges[:, 1])
     wanted = owner[needs] * max(n, 1) + p.tensor_consumer[needs]
-    if not (inside := np.isin(wanted, given)).all():
+    if not (inside := np.append(given, -1)[np.searchsorted(given, wanted)] == wanted).all():
         key = int(wanted[~inside][0])
         raise ProblemError(
             f"op {p.op_names[key % n]!r} consumes a tensor of op {p.op_names[key // n]!r}, "

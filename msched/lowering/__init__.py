@@ -13,7 +13,7 @@ from msched.errors import OptionError, ProblemError
 from msched.graph import OpGraph
 from msched.lowering.folding import fold
 from msched.lowering.placement import Override, Place, places
-from msched.lowering.pricing import Price, lane_of, price
+from msched.lowering.pricing import lane_of, price
 from msched.problem import UNLIMITED, Binding, Problem
 
 Collective = Literal["hccl", "aiv"]
@@ -50,8 +50,11 @@ def lower(
     place, warnings = places(graph.ops, chip, placement or {})
     folded = fold(graph, [p.work for p in place])
     ops, place = [graph.ops[v] for v in folded.kept], [place[v] for v in folded.kept]
-    prices, assumed = _prices(graph, folded.kept, place, chip)
-    demand = _demand(place, prices, chip)
+    known = {p: i for i, p in enumerate(dict.fromkeys(place))}
+    number = [known[p] for p in place]
+    durations, blocks, assumed = _prices(graph, folded.kept, number, list(known), chip)
+    which = np.array(number, np.int64)
+    demand = _units(list(known), chip)[which] * blocks[:, None]
     if collective == "aiv":
         assumed += _share_cores(demand, place, chip, aiv_share)
     align, engines = chip.memory.alignment, list(chip.engines)
@@ -59,9 +62,9 @@ def lower(
         name=graph.name,
         op_names=tuple(op.name for op in ops),
         engine_names=tuple(engines),
-        duration=_integers(p.duration_ns for p in prices),
+        duration=durations,
         demand=demand,
-        engine=_integers(engines.index(p.needs[0][0]) for p in place),
+        engine=_integers(engines.index(p.needs[0][0]) for p in known)[which],
         capacity=_integers(engine.units for engine in chip.engines.values()),
         communication=np.array([engine.communication for engine in chip.engines.values()], np.bool_),
         edges=folded.edges,
@@ -116,51 +119,65 @@ def _check(
 
 
 def _prices(
-    graph: OpGraph, kept: Sequence[int], place: Sequence[Place], device: Device
-) -> tuple[list[Price], list[str]]:
-    """The price of each kept op, and a warning for each kind of figure that had to be assumed."""
-    read, written = [0] * len(graph.ops), [0] * len(graph.ops)
-    for tensor in graph.tensors:
-        if tensor.producer is not None:
-            written[tensor.producer] += tensor.bytes
-        for v in dict.fromkeys(tensor.consumers):
-            read[v] += tensor.bytes
-    lanes = {p: lane_of(p, device) for p in dict.fromkeys(place)}
-    prices: list[Price] = []
+    graph: OpGraph, kept: Sequence[int], number: Sequence[int], places_: Sequence[Place], device: Device
+) -> tuple[Int64Array, Int64Array, list[str]]:
+    """Duration and blocks of each kept op, and a warning for each kind of figure that had to be assumed.
+
+    `number` says which of `places_` each kept op has.
+    """
+    lanes = [lane_of(p, device) for p in places_]
+    moved: tuple[list[int], list[int]] | None = None  # only built where an op says nothing of its bytes
+    durations, blocks = [], []
     implied: list[str] = []
     unsized: list[str] = []
     unpriced: list[str] = []
-    for v, where in zip(kept, place, strict=True):
+    for v, i in zip(kept, number, strict=True):
         op = graph.ops[v]
-        said = bool(op.bytes_read or op.bytes_written)
-        traffic = (op.bytes_read, op.bytes_written) if said else (read[v], written[v])
-        prices.append(price(op, lanes[where], *traffic))
-        if prices[-1].duration_ns > _LONGEST_NS:
+        if said := bool(op.bytes_read or op.bytes_written):
+            read, written = op.bytes_read, op.bytes_written
+        else:
+            moved = moved or _traffic(graph)
+            read, written = moved[0][v], moved[1][v]
+        duration, block, sized = price(op, lanes[i], read, written)
+        if duration > _LONGEST_NS:
             raise ProblemError(
-                f"op {op.name!r} ({op.kind}) would take {prices[-1].duration_ns:.1e} ns on device {device.name!r}, "
+                f"op {op.name!r} ({op.kind}) would take {duration:.1e} ns on device {device.name!r}, "
                 "more than can be counted; check its flops, bytes and shape"
             )
-        if op.duration_ns is None and not said and any(traffic) and not op.payload_bytes:
+        durations.append(duration)
+        blocks.append(block)
+        if not said and op.duration_ns is None and (read or written) and not op.payload_bytes:
             implied.append(op.name)
-        if not prices[-1].sized:
+        if not sized:
             (unpriced if op.duration_ns is None and not op.flops else unsized).append(op.name)
     cases = (
         (implied, "say nothing of the bytes that they move: taken to read and write each of their tensors once"),
         (unsized, "say nothing of their size: taken to fill their engine (control, image and copy work: one unit)"),
         (unpriced, "say neither duration nor size: priced at the shortest task, as if they filled their engine"),
     )
-    return prices, [f"{len(names)} ops {what}; the first is {names[0]!r}" for names, what in cases if names]
+    warnings = [f"{len(names)} ops {what}; the first is {names[0]!r}" for names, what in cases if names]
+    return np.array(durations, np.int64), np.array(blocks, np.int64), warnings
 
 
-def _demand(place: Sequence[Place], prices: Sequence[Price], device: Device) -> Int64Array:
-    """Units that each op holds on each engine: shape (n, E)."""
+def _traffic(graph: OpGraph) -> tuple[list[int], list[int]]:
+    """Bytes of the tensors that each op reads, and of those that it writes."""
+    read, written = [0] * len(graph.ops), [0] * len(graph.ops)
+    for tensor in graph.tensors:
+        if tensor.producer is not None:
+            written[tensor.producer] += tensor.bytes
+        for v in dict.fromkeys(tensor.consumers):
+            read[v] += tensor.bytes
+    return read, written
+
+
+def _units(places_: Sequence[Place], device: Device) -> Int64Array:
+    """Units that one block holds on each engine: shape (places, E)."""
     column = {name: e for e, name in enumerate(device.engines)}
-    known = {p: i for i, p in enumerate(dict.fromkeys(place))}
-    units = np.zeros((len(known), len(column)), np.int64)
-    for p, i in known.items():
+    units = np.zeros((len(places_), len(column)), np.int64)
+    for i, p in enumerate(places_):
         for name, count in p.needs:
             units[i, column[name]] = count
-    return units[_integers(known[p] for p in place)] * _integers(p.blocks for p in prices)[:, None]
+    return units
 
 
 def _share_cores(demand: Int64Array, place: Sequence[Place], device: Device, share: float) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from msched.arrays import Int64Array, frozen_int64
+from msched.arrays import Int64Array, distinct, frozen_int64
 from msched.graph import OpGraph, Tensor
 from msched.lowering.placement import Work, plain
 
@@ -40,6 +40,9 @@ def fold(graph: OpGraph, works: Sequence[Work]) -> Folded:
 
     Whoever came after a folded op comes after what came before it, so that no order is lost.
     """
+    if "free" not in works and not any(plain(kind) in _SHAPE for kind in {op.kind for op in graph.ops}):
+        # only a constant, a view or a shape starts a fold
+        return Folded(list(range(len(graph.ops))), graph.tensors, graph.edges)
     reads, writes = _ends(graph)
     gone, home = _gone(graph, works, reads, writes)
     if not any(gone):
@@ -149,5 +152,5 @@ def _edges(graph: OpGraph, gone: list[bool], index: dict[int, int]) -> Int64Arra
         sources[v] = list(dict.fromkeys(ahead))
     through = [(s, v) for u, v in graph.edges[folded[before] & ~folded[after]].tolist() for s in sources[u]]
     rows = np.concatenate([graph.edges[direct], np.array(through, np.int64).reshape(-1, 2)])
-    key = np.unique(place[rows[:, 0]] * max(len(index), 1) + place[rows[:, 1]])
+    key = distinct(place[rows[:, 0]] * max(len(index), 1) + place[rows[:, 1]])
     return frozen_int64(np.stack(np.divmod(key, max(len(index), 1)), axis=1))
