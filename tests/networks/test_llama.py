@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
-from msched.graph import Matmul, Op, OpGraph, Tensor
+from msched.config import options
+from msched.errors import OptionError
+from msched.graph import Matmul, Op, OpGraph, Rows, Tensor
+from msched.lowering import lower
 from msched.networks.llama import build
 
 # Parameters as published (LLaMA, table 2; Llama 3: names of the models, 8.03, 70.6 and 405.9 billion as released),
@@ -144,6 +148,73 @@ def test_an_embedding_reads_only_the_rows_of_its_tokens() -> None:
     graph = build(size="7b", tensor_parallel=1, batch=2, sequence=8, layers=1)
     assert op(graph, "embedding").bytes_read == 16 * (8 + 4096 * 2)
     assert op(graph, "last_token").bytes_read == 2 * 4096 * 2
+
+
+def test_rows_of_prefill_are_tokens_and_attention_needs_the_keys_up_to_its_own() -> None:
+    graph = build(size="7b", tensor_parallel=2, batch=3, sequence=8, layers=1)
+    attention = "layer0.attention"
+    keys = (f"{attention}.k_rotary", f"{attention}.v_proj")
+    assert op(graph, f"{attention}.flash").rows == Rows(3, 8, attends=keys, causal=True)
+    # behind the choice of the last token one row a request is left; the choice itself picks among rows
+    behind = {"last_token": None, "norm": Rows(3, 1), "lm_head": Rows(3, 1), "lm_head.all_gather": Rows(3, 1)}
+    assert {o.name: o.rows for o in graph.ops if o.name in behind} == behind
+    rest = [o for o in graph.ops if o.name not in (*behind, f"{attention}.flash")]
+    assert {o.rows for o in rest} == {Rows(3, 8)}
+    caches = {f"{attention}.k_cache", f"{attention}.v_cache"}
+    assert {t.name for t in graph.tensors if t.token_wise} == {"tokens", "rotary.table", *caches}
+    # 24 tokens of 8 bytes, of 128 channels of 2 bytes, and of 16 heads of 128 channels of 2 bytes
+    sizes = {t.name: t.bytes for t in graph.tensors if t.token_wise}
+    assert sizes == {"tokens": 24 * 8, "rotary.table": 24 * 256} | dict.fromkeys(caches, 24 * 4096)
+
+
+def test_rows_of_decode_are_requests_that_need_their_own_cache() -> None:
+    graph = build(size="7b", tensor_parallel=2, phase="decode", batch=3, sequence=8, layers=1)
+    attention = "layer0.attention"
+    cache = tuple(f"{attention}.{x}" for x in ("k_cache", "k_cache.write", "v_cache", "v_cache.write"))
+    assert op(graph, f"{attention}.flash").rows == Rows(3, 1, attends=cache)
+    assert {o.rows for o in graph.ops if not o.name.endswith("flash")} == {Rows(3, 1)}
+
+
+def test_every_dimension_can_be_given() -> None:
+    graph = build(
+        tensor_parallel=2,
+        sequence=4,
+        layers=1,
+        hidden=512,
+        heads=8,
+        key_value_heads=4,
+        feed_forward=600,
+        vocabulary=100,
+    )
+    shapes = {o.name.rsplit(".", 1)[-1]: o.matmul for o in graph.ops if o.matmul}
+    assert shapes["q_proj"] == Matmul(1, 4, 256, 512)
+    assert shapes["k_proj"] == Matmul(1, 4, 128, 512)
+    assert shapes["up_proj"] == Matmul(1, 4, 300, 512)
+    assert shapes["lm_head"] == Matmul(1, 1, 50, 512)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"hidden": 500}, "hidden is 500; a multiple of the 64 heads is needed"),
+        ({"key_value_heads": 48}, "key_value_heads is 48; a number that divides the 64 heads is needed"),
+        ({"vocabulary": 0}, "vocabulary is 0; a whole number of at least 1 is needed"),
+        ({"size": "70b", "key_value_heads": 64, "heads": 64, "tensor_parallel": 3}, "tensor_parallel is 3; llama 70b"),
+        ({"tensor_parallel": 0}, "tensor_parallel is 0; a whole number of at least 1"),
+    ],
+)
+def test_dimensions_that_do_not_fit_together(parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        build(**parameters)
+
+
+@pytest.mark.parametrize("device", options("device"))
+@pytest.mark.parametrize("phase", ["prefill", "decode"])
+def test_it_lowers_on_every_device(device: str, phase: str) -> None:
+    graph = build(layers=2, batch=2, sequence=64, phase=phase)
+    problem = lower(graph, device)
+    assert problem.n == len(graph.ops)
+    assert not problem.warnings
 
 
 def test_sizes_may_be_written_in_capitals() -> None:
