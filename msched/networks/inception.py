@@ -8,41 +8,40 @@ multiply-adds an image of 299 x 299.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import prod
 
 from msched.errors import OptionError
-from msched.graph import Matmul, OpGraph
+from msched.graph import OpGraph
 from msched.networks.assembly import Assembly, at_least
+from msched.networks.convolutional import FeatureMap, Kernel, Layers
 
 _SMALLEST = 75  # pixels; below, the last grid reduction has nothing left
+_BLOCKS = (3, 4, 2)
+_POOLED = (32, 64)  # channels of the pooling branch on the first grid; the last entry holds for all further blocks
+_WIDTHS = (128, 160, 160, 192)  # of the factorised convolutions on the second grid, likewise
 
 
-@dataclass(frozen=True)
-class _Map:
-    """A feature map: its tensor, channels, and pixels along each side."""
-
-    tensor: int
-    channels: int
-    side: int
-
-
-def build(batch: int = 1, image: int = 299, dtype_bytes: int = 2) -> OpGraph:
-    """94 convolutions, each with its ReLU, 14 poolings, 15 concatenations and the classifier.
+def build(batch: int = 1, image: int = 299, dtype_bytes: int = 2, blocks: Sequence[int] = _BLOCKS) -> OpGraph:
+    """94 convolutions, each with its ReLU, 14 poolings, 15 concatenations and the classifier: 218 ops.
 
     image: pixels along each side. dtype_bytes: of weights and activations.
+    blocks: on the grids of 35 x 35, 17 x 17 and 8 x 8. Those (a, b, c) make 38 + 16 a + 22 b + 22 c ops, so that
+        (1, 0, 0) has 54, (15, 20, 10) 938 and (1500, 2200, 1250) 99,938. Blocks beyond the published ones repeat the
+        last of their grid.
 
-    Raises OptionError: an image below 75 pixels, or a figure that is not a positive whole number.
+    Raises OptionError: an image below 75 pixels, a figure that is not a positive whole number, or not three `blocks`.
     """
     at_least(1, batch=batch, image=image, dtype_bytes=dtype_bytes)
     if image < _SMALLEST:
         raise OptionError(f"image is {image}; Inception v3 needs at least {_SMALLEST} pixels along each side")
-    net = _Network(Assembly("inception_v3"), batch, dtype_bytes)
-    x = _Map(net.graph.source("image", batch * 3 * image * image * dtype_bytes), 3, image)
-    return net.graph.graph({net.classify(_body(net, x), 1000)})
+    if not isinstance(blocks, Sequence) or isinstance(blocks, str) or len(blocks) != 3:
+        raise OptionError(f"blocks is {blocks!r}; three numbers are needed, as {list(_BLOCKS)}")
+    for index, count in enumerate(blocks):
+        at_least(0, **{f"blocks[{index}]": count})
+    net = Layers(Assembly("inception_v3"), batch, dtype_bytes)
+    return net.graph.graph({net.classify(_body(net, net.image("image", image), blocks), 1000)})
 
 
-def _body(net: _Network, x: _Map) -> _Map:
+def _body(net: Layers, x: FeatureMap, blocks: Sequence[int]) -> FeatureMap:
     x = net.conv("Conv2d_1a", x, 32, (3, 3), stride=2)
     x = net.conv("Conv2d_2a", x, 32, (3, 3))
     x = net.conv("Conv2d_2b", x, 64, (3, 3), pad=1)
@@ -50,84 +49,44 @@ def _body(net: _Network, x: _Map) -> _Map:
     x = net.conv("Conv2d_3b", x, 80, (1, 1))
     x = net.conv("Conv2d_4a", x, 192, (3, 3))
     x = net.pool("maxpool2", "MaxPool", x, stride=2)
-    for name, features in (("Mixed_5b", 32), ("Mixed_5c", 64), ("Mixed_5d", 64)):
-        x = _figure_5(net, name, x, features)
+    for index in range(blocks[0]):
+        x = _figure_5(net, f"Mixed_5{_letter(index)}", x, _POOLED[min(index, len(_POOLED) - 1)])
     x = _reduction(net, "Mixed_6a", x)
-    for name, width in (("Mixed_6b", 128), ("Mixed_6c", 160), ("Mixed_6d", 160), ("Mixed_6e", 192)):
-        x = _figure_6(net, name, x, width)
+    for index in range(blocks[1]):
+        x = _figure_6(net, f"Mixed_6{_letter(index)}", x, _WIDTHS[min(index, len(_WIDTHS) - 1)])
     x = _second_reduction(net, "Mixed_7a", x)
-    for name in ("Mixed_7b", "Mixed_7c"):
-        x = _figure_7(net, name, x)
+    for index in range(blocks[2]):
+        x = _figure_7(net, f"Mixed_7{_letter(index)}", x)
     return x
 
 
-@dataclass(frozen=True)
-class _Network:
-    """Writes layers of a convolutional network into a graph."""
-
-    graph: Assembly
-    batch: int
-    element_bytes: int
-
-    def conv(
-        self, name: str, x: _Map, channels: int, kernel: tuple[int, int], stride: int = 1, pad: int | None = None
-    ) -> _Map:
-        """Convolution and ReLU. `pad` is on all four borders; a kernel that is not square keeps the side as it is."""
-        side = x.side if kernel[0] != kernel[1] else (x.side + 2 * (pad or 0) - kernel[0]) // stride + 1
-        depth, rows = x.channels * prod(kernel), self.batch * side * side
-        size = rows * channels * self.element_bytes
-        weights = self.graph.source(f"{name}.weight", channels * depth * self.element_bytes)
-        bias = self.graph.source(f"{name}.bias", channels * self.element_bytes)
-        inputs = [x.tensor, weights, bias]
-        tensor = self.graph.op(name, "Conv", inputs, size, matmul=Matmul(1, rows, channels, depth))
-        tensor = self.graph.op(f"{name}.relu", "Relu", [tensor], size, flops=rows * channels)
-        return _Map(tensor, channels, side)
-
-    def chain(self, name: str, x: _Map, layers: Sequence[tuple[int, tuple[int, int]]]) -> _Map:
-        """Convolutions that keep the side, numbered from 1; a lone one bears the plain name."""
-        for number, (channels, kernel) in enumerate(layers, 1):
-            pad = kernel[0] // 2
-            x = self.conv(name if len(layers) == 1 else f"{name}_{number}", x, channels, kernel, pad=pad)
-        return x
-
-    def pool(self, name: str, kind: str, x: _Map, stride: int = 1) -> _Map:
-        """3 x 3 pooling: padded where it keeps the side (stride 1), not where it halves it (stride 2)."""
-        side = x.side if stride == 1 else (x.side - 3) // 2 + 1
-        elements = self.batch * side * side * x.channels
-        tensor = self.graph.op(name, kind, [x.tensor], elements * self.element_bytes, flops=9 * elements)
-        return _Map(tensor, x.channels, side)
-
-    def concat(self, name: str, branches: Sequence[_Map]) -> _Map:
-        """Branches side by side along the channels."""
-        channels, side = sum(b.channels for b in branches), branches[0].side
-        size = self.batch * side * side * channels * self.element_bytes
-        return _Map(self.graph.op(name, "Concat", [b.tensor for b in branches], size), channels, side)
-
-    def classify(self, x: _Map, classes: int) -> int:
-        """Global pooling and the fully connected layer; the tensor of logits."""
-        elements, width = self.batch * x.channels, self.element_bytes
-        flops = elements * x.side * x.side
-        pooled = self.graph.op("avgpool", "GlobalAveragePool", [x.tensor], elements * width, flops=flops)
-        weight = self.graph.source("fc.weight", classes * x.channels * width)
-        bias = self.graph.source("fc.bias", classes * width)
-        shape = Matmul(1, self.batch, classes, x.channels)
-        return self.graph.op("fc", "Gemm", [pooled, weight, bias], self.batch * classes * width, matmul=shape)
+def _letter(index: int) -> str:
+    """b to z, as torchvision goes on behind a, then numbers."""
+    return chr(ord("b") + index) if index < 25 else f"_{index + 2}"
 
 
-def _figure_5(net: _Network, name: str, x: _Map, features: int) -> _Map:
+def _chain(net: Layers, name: str, x: FeatureMap, layers: Sequence[tuple[int, Kernel]]) -> FeatureMap:
+    """Convolutions that keep the side, numbered from 1; a lone one bears the plain name."""
+    for number, (channels, kernel) in enumerate(layers, 1):
+        pad = kernel[0] // 2
+        x = net.conv(name if len(layers) == 1 else f"{name}_{number}", x, channels, kernel, pad=pad)
+    return x
+
+
+def _figure_5(net: Layers, name: str, x: FeatureMap, features: int) -> FeatureMap:
     """Figure 5 of the paper: the 5 x 5 branch of old beside two stacked 3 x 3 (the 35 x 35 grid)."""
     branches = [
-        net.chain(f"{name}.branch1x1", x, [(64, (1, 1))]),
-        net.chain(f"{name}.branch5x5", x, [(48, (1, 1)), (64, (5, 5))]),
-        net.chain(f"{name}.branch3x3dbl", x, [(64, (1, 1)), (96, (3, 3)), (96, (3, 3))]),
-        net.chain(f"{name}.branch_pool", net.pool(f"{name}.pool", "AveragePool", x), [(features, (1, 1))]),
+        _chain(net, f"{name}.branch1x1", x, [(64, (1, 1))]),
+        _chain(net, f"{name}.branch5x5", x, [(48, (1, 1)), (64, (5, 5))]),
+        _chain(net, f"{name}.branch3x3dbl", x, [(64, (1, 1)), (96, (3, 3)), (96, (3, 3))]),
+        _chain(net, f"{name}.branch_pool", net.pool(f"{name}.pool", "AveragePool", x), [(features, (1, 1))]),
     ]
     return net.concat(name, branches)
 
 
-def _reduction(net: _Network, name: str, x: _Map) -> _Map:
+def _reduction(net: Layers, name: str, x: FeatureMap) -> FeatureMap:
     """Figure 10 of the paper: convolutions and a pooling of stride 2 side by side."""
-    double = net.chain(f"{name}.branch3x3dbl", x, [(64, (1, 1)), (96, (3, 3))])
+    double = _chain(net, f"{name}.branch3x3dbl", x, [(64, (1, 1)), (96, (3, 3))])
     branches = [
         net.conv(f"{name}.branch3x3", x, 384, (3, 3), stride=2),
         net.conv(f"{name}.branch3x3dbl_3", double, 96, (3, 3), stride=2),
@@ -136,22 +95,22 @@ def _reduction(net: _Network, name: str, x: _Map) -> _Map:
     return net.concat(name, branches)
 
 
-def _figure_6(net: _Network, name: str, x: _Map, width: int) -> _Map:
+def _figure_6(net: Layers, name: str, x: FeatureMap, width: int) -> FeatureMap:
     """Figure 6 of the paper with n = 7: 7 x 7 as 1 x 7 and 7 x 1 (the 17 x 17 grid)."""
     row, column = (1, 7), (7, 1)
     double = [(width, (1, 1)), (width, column), (width, row), (width, column), (192, row)]
     branches = [
-        net.chain(f"{name}.branch1x1", x, [(192, (1, 1))]),
-        net.chain(f"{name}.branch7x7", x, [(width, (1, 1)), (width, row), (192, column)]),
-        net.chain(f"{name}.branch7x7dbl", x, double),
-        net.chain(f"{name}.branch_pool", net.pool(f"{name}.pool", "AveragePool", x), [(192, (1, 1))]),
+        _chain(net, f"{name}.branch1x1", x, [(192, (1, 1))]),
+        _chain(net, f"{name}.branch7x7", x, [(width, (1, 1)), (width, row), (192, column)]),
+        _chain(net, f"{name}.branch7x7dbl", x, double),
+        _chain(net, f"{name}.branch_pool", net.pool(f"{name}.pool", "AveragePool", x), [(192, (1, 1))]),
     ]
     return net.concat(name, branches)
 
 
-def _second_reduction(net: _Network, name: str, x: _Map) -> _Map:
-    narrow = net.chain(f"{name}.branch3x3_1", x, [(192, (1, 1))])
-    wide = net.chain(f"{name}.branch7x7x3", x, [(192, (1, 1)), (192, (1, 7)), (192, (7, 1))])
+def _second_reduction(net: Layers, name: str, x: FeatureMap) -> FeatureMap:
+    narrow = _chain(net, f"{name}.branch3x3_1", x, [(192, (1, 1))])
+    wide = _chain(net, f"{name}.branch7x7x3", x, [(192, (1, 1)), (192, (1, 7)), (192, (7, 1))])
     branches = [
         net.conv(f"{name}.branch3x3_2", narrow, 320, (3, 3), stride=2),
         net.conv(f"{name}.branch7x7x3_4", wide, 192, (3, 3), stride=2),
@@ -160,18 +119,18 @@ def _second_reduction(net: _Network, name: str, x: _Map) -> _Map:
     return net.concat(name, branches)
 
 
-def _figure_7(net: _Network, name: str, x: _Map) -> _Map:
+def _figure_7(net: Layers, name: str, x: FeatureMap) -> FeatureMap:
     """Figure 7 of the paper: filter banks that part again (the 8 x 8 grid)."""
 
-    def parted(branch: str, stem: _Map, number: int) -> _Map:
-        halves = [net.chain(f"{branch}_{number}{s}", stem, [(384, k)]) for s, k in (("a", (1, 3)), ("b", (3, 1)))]
+    def parted(branch: str, stem: FeatureMap, number: int) -> FeatureMap:
+        halves = [_chain(net, f"{branch}_{number}{s}", stem, [(384, k)]) for s, k in (("a", (1, 3)), ("b", (3, 1)))]
         return net.concat(branch, halves)
 
     single, double = f"{name}.branch3x3", f"{name}.branch3x3dbl"
     branches = [
-        net.chain(f"{name}.branch1x1", x, [(320, (1, 1))]),
-        parted(single, net.chain(f"{single}_1", x, [(384, (1, 1))]), 2),
-        parted(double, net.chain(double, x, [(448, (1, 1)), (384, (3, 3))]), 3),
-        net.chain(f"{name}.branch_pool", net.pool(f"{name}.pool", "AveragePool", x), [(192, (1, 1))]),
+        _chain(net, f"{name}.branch1x1", x, [(320, (1, 1))]),
+        parted(single, _chain(net, f"{single}_1", x, [(384, (1, 1))]), 2),
+        parted(double, _chain(net, double, x, [(448, (1, 1)), (384, (3, 3))]), 3),
+        _chain(net, f"{name}.branch_pool", net.pool(f"{name}.pool", "AveragePool", x), [(192, (1, 1))]),
     ]
     return net.concat(name, branches)

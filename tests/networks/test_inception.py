@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
-from msched.graph import OpGraph
+from msched.config import options
+from msched.errors import OptionError
+from msched.graph import OpGraph, Rows
+from msched.lowering import lower
 from msched.networks.inception import build
 
 
@@ -79,3 +83,50 @@ def test_branches_run_side_by_side() -> None:
 
 def test_the_smallest_image_passes() -> None:
     assert all(t.bytes > 0 for t in build(image=75).tensors)
+
+
+@pytest.mark.parametrize("blocks", [(0, 0, 0), (1, 0, 0), (3, 4, 2), (15, 20, 10), (1500, 2200, 1250)])
+def test_sizes_from_50_to_100_000_ops(blocks: tuple[int, int, int]) -> None:
+    # Around the blocks: 5 convolutions and their ReLUs, 2 poolings; reductions of 4 and 6 convolutions, each with a
+    # pooling and a concatenation; 2 ops of the classifier. The blocks: 7, 10 and 9 convolutions, a pooling, and 1, 1
+    # and 3 concatenations.
+    around = 5 * 2 + 2 + (4 * 2 + 2) + (6 * 2 + 2) + 2
+    inside = (7 * 2 + 2, 10 * 2 + 2, 9 * 2 + 4)
+    graph = build(blocks=blocks)
+    assert len(graph.ops) == around + sum(count * ops for count, ops in zip(blocks, inside, strict=True))
+
+
+def test_further_blocks_are_as_the_last_of_their_grid() -> None:
+    layer = shapes(build(blocks=(4, 6, 3)))
+    assert layer["Mixed_5e.branch_pool"] == layer["Mixed_5d.branch_pool"] == (35 * 35, 64, 288)
+    assert layer["Mixed_6g.branch7x7_1"] == layer["Mixed_6e.branch7x7_1"] == (17 * 17, 192, 768)
+    assert layer["Mixed_7d.branch1x1"] == layer["Mixed_7c.branch1x1"] == (8 * 8, 320, 2048)
+    assert "Mixed_6b.branch7x7_1" not in shapes(build(blocks=(3, 0, 2)))
+
+
+def test_a_batch_can_be_cut_along_its_images_and_one_image_not_at_all() -> None:
+    graph = build(batch=4)
+    assert {o.rows for o in graph.ops} == {Rows(4, 1)}
+    assert [t.name for t in graph.tensors if t.token_wise] == ["image"]
+    assert {o.rows for o in build().ops} == {None}
+
+
+@pytest.mark.parametrize("device", options("device"))
+def test_it_lowers_on_every_device(device: str) -> None:
+    problem = lower(build(), device)
+    assert (problem.n, problem.warnings) == (218, ())
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"blocks": (3, 4)}, r"blocks is \(3, 4\); three numbers are needed, as \[3, 4, 2\]"),
+        ({"blocks": "342"}, "blocks is '342'; three numbers"),
+        ({"blocks": 9}, "blocks is 9; three numbers"),
+        ({"blocks": (3, -4, 2)}, r"blocks\[1\] is -4; a whole number of at least 0"),
+        ({"batch": 0}, "batch is 0"),
+    ],
+)
+def test_parameters_that_make_no_sense(parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        build(**parameters)
