@@ -129,7 +129,7 @@ def build(
     p = Pass(graph, model.hidden, model.vocabulary, tensor_parallel, batch, new, context, dtype_bytes)
     layer = Mixture(model.expert, model.routed, model.shared, model.active, expert_parallel, grouped)
     rotation = p.rotary_table(model.rotary)
-    x = p.embedding()
+    x = p.embedding(p.token_numbers())
     for index in range(model.layers):
         name = f"layer{index}"
         x = _attention(p, model, name, x, rotation, absorbed=not prefill)

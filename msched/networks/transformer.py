@@ -163,10 +163,13 @@ class Pass:
             rows=rows,
         )
 
-    def embedding(self) -> int:
+    def token_numbers(self) -> int:
+        """The numbers of the new tokens in the vocabulary, an input."""
+        return self.graph.source("tokens", self.tokens * 8, token_wise=True)
+
+    def embedding(self, tokens: int) -> int:
         """The residual stream: a look-up that reads the rows of its tokens alone."""
         width = self.hidden * self.element_bytes
-        tokens = self.graph.source("tokens", self.tokens * 8, token_wise=True)
         table = self.weight("embedding.weight", -(-self.vocabulary // self.ranks) * self.hidden)
         read = self.tokens * (8 + width)
         inputs, size = [tokens, table], self.tokens * width
@@ -292,7 +295,7 @@ def inference(
     graph, new = Assembly(name), sequence if phase == "prefill" else 1
     p = Pass(graph, model.hidden, model.vocabulary, tensor_parallel, batch, new, cached, dtype_bytes)
     rotation = p.rotary_table(model.head)
-    x = p.embedding()
+    x = p.embedding(p.token_numbers())
     for index in range(model.layers):
         x = decoder_layer(p, model, f"layer{index}", x, rotation)
     return graph, p.head(x, every_token)
