@@ -83,19 +83,30 @@ def show(
 
 @app.command("list")
 def list_(
-    what: Annotated[str, typer.Argument(help="workloads, devices, solvers, or nothing for all.")] = "",
+    what: Annotated[str, typer.Argument(help="workloads (with their figures), devices, solvers, or nothing.")] = "",
+    device: Annotated[str, typer.Option(help="Whose figures the workloads have.")] = "atlas_800i_a2",
+    csv: Annotated[Path | None, typer.Option(help="Write the figures of the workloads to a file as well.")] = None,
 ) -> None:
-    """List what `msched run` can be given."""
-    from msched.config import options
+    """List what `msched run` can be given.
+
+    `msched list workloads` builds each and says what it is in figures: ops, flops, bytes moved, critical path, widest
+    antichain, and the sum of durations on each engine. Markdown when it does not go to a terminal.
+    """
+    from msched.config import about, options
     from msched.errors import OptionError
 
     groups = {"workloads": "workload", "devices": "device", "solvers": "solver"}
     if what and what not in groups:
         raise OptionError(f"list {what!r} is not known; there are: {', '.join(groups)}")
+    if what == "workloads":
+        _list_workloads(device, csv)
+        return
+    if csv is not None:
+        raise OptionError("--csv goes with: msched list workloads")
     for title in [what] if what else list(groups):
         typer.echo(title)
         for name in options(groups[title]):
-            typer.echo(f"  {name:<24}{_first_comment(groups[title], name)}")
+            typer.echo(f"  {name:<24}{about(groups[title], name)}")
 
 
 @app.command()
@@ -106,9 +117,24 @@ def version() -> None:
     typer.echo(__version__)
 
 
-def _first_comment(group: str, name: str) -> str:
-    """The line at the head of a shipped config that says what it is."""
-    from msched.config import conf_directory
+def _list_workloads(device: str, csv: Path | None) -> None:
+    from functools import partial
 
-    head = (conf_directory() / group / f"{name}.yaml").read_text(encoding="utf-8").split("\n", 1)[0]
-    return head.removeprefix("# ") if head.startswith("#") else ""
+    from rich.console import Console
+    from rich.progress import track
+
+    from msched.errors import OptionError
+    from msched.report import workloads
+
+    console = Console(stderr=True)
+    shown = partial(track, description="workloads", console=console, transient=True, disable=not console.is_terminal)
+    listed = workloads.listing(device, shown)
+    if csv is not None:
+        try:
+            csv.write_text(workloads.as_csv(listed), encoding="utf-8")
+        except OSError as error:
+            raise OptionError(f"--csv {csv}: cannot be written: {error.strerror}") from error
+    if sys.stdout.isatty():
+        Console().print(workloads.as_table(listed), *workloads.reasons(listed), sep="\n", highlight=False, markup=False)
+    else:
+        typer.echo(workloads.as_markdown(listed), nl=False)

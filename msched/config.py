@@ -23,19 +23,42 @@ def options(group: str) -> list[str]:
     return sorted(p.stem for p in (conf_directory() / group).glob("*.yaml") if not p.stem.startswith("_"))
 
 
+def about(group: str, name: str) -> str:
+    """What a shipped config says of itself: the comment on its first line, or nothing."""
+    head = (conf_directory() / group / f"{name}.yaml").read_text(encoding="utf-8").split("\n", 1)[0]
+    return head.removeprefix("# ") if head.startswith("#") else ""
+
+
 def load(group: str, name: str) -> dict[str, Any]:
     """One shipped config, its inheritance resolved, as plain values. Raises OptionError for an unknown name."""
     if name not in options(group):
         raise OptionError(f"{group} {name!r} is not known; there are: {', '.join(options(group))}")
+    return _composed({group: f"+{group}={name}"}, group)[group]
+
+
+def load_all(group: str) -> dict[str, dict[str, Any]]:
+    """All shipped configs of a group by name, in a fraction of the time that `load` takes for each.
+
+    Each is read apart from a job, so that a value which refers to another key of a job cannot be resolved (an error of
+    omegaconf); `load` resolves those that stay inside of the group.
+    """
+    return _composed({name: f"+{group}@{name}={name}" for name in options(group)}, group)
+
+
+def _composed(overrides: Mapping[str, str], group: str) -> dict[str, dict[str, Any]]:
+    """What hydra makes of each override, by the key under which it puts it."""
     from hydra import compose, initialize_config_dir
     from omegaconf import OmegaConf
 
+    result: dict[str, dict[str, Any]] = {}
     with initialize_config_dir(config_dir=str(conf_directory()), version_base="1.3"):
-        composed = compose(overrides=[f"+{group}={name}"])
-        values = OmegaConf.to_container(composed[group], resolve=True)
-    if not isinstance(values, dict):
-        raise OptionError(f"{group} {name!r} holds no keys")
-    return {str(key): value for key, value in values.items()}
+        composed = compose(overrides=list(overrides.values()))
+        for name in overrides:
+            values = OmegaConf.to_container(composed[name], resolve=True)
+            if not isinstance(values, dict):
+                raise OptionError(f"{group} {name!r} holds no keys")
+            result[name] = {str(key): value for key, value in values.items()}
+    return result
 
 
 def merged(values: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -53,10 +53,27 @@ def test_list_names_and_describes(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert all(len(line) == 2 for line in described)
 
 
+def test_list_workloads_gives_figures(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr("msched.report.workloads.options", lambda group: ["file", "light_squeezenet"])
+    monkeypatch.chdir(tmp_path)
+    assert run("list", "workloads", "--device", "h200", "--csv", "figures.csv", monkeypatch=monkeypatch) == 0
+    shown = capsys.readouterr()
+    assert "| light_squeezenet |" in shown.out
+    assert "- file: workload.path has no value" in shown.out
+    assert shown.err == ""
+    assert (tmp_path / "figures.csv").read_text().startswith("workload,graph_ops,ops,flops,")
+    assert run("list", "workloads", "--csv", "nowhere/figures.csv", monkeypatch=monkeypatch) == 2
+    assert "nowhere/figures.csv: cannot be written: No such file" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
         (["list", "models"], "workloads, devices, solvers"),
+        (["list", "workloads", "--device", "abacus"], "device 'abacus' is not known"),
+        (["list", "devices", "--csv", "out.csv"], "--csv goes with: msched list workloads"),
         (["table", "nowhere"], "nowhere is not a folder"),
         (["show", "nowhere"], "nowhere: No such file"),
         (["run", "workload=nope"], "workload/nope"),
