@@ -3,9 +3,10 @@ PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.installed
+PAGES  := $(VENV)/.installed-docs
 NAME   ?= first
 
-.PHONY: run test slow study results check bench
+.PHONY: run test slow study results check bench docs pictures
 
 run: NAME = first
 run: study
@@ -34,9 +35,22 @@ check: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
+# The pages below site/; a broken link or a docstring that cannot be shown is an error.
+docs: $(PAGES)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "Pages: site/index.html"
+
+# The committed parts of the pages that are computed: the table of the networks, and the pictures of the small ones.
+pictures: $(READY)
+	$(BIN)/python docs/pictures.py
+
 $(READY): pyproject.toml constraints.txt
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Python 3.11 or later is needed; name one with: make PYTHON=/path/to/python3.11"; exit 1; }
 	"$(PYTHON)" -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[launch,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[launch,draw,dev]'
+	@touch $@
+
+$(PAGES): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	@touch $@

@@ -81,6 +81,19 @@ def show(
         print(path)
 
 
+@app.command()
+def draw(
+    what: Annotated[str, typer.Argument(help="A workload of `msched list`, or a file of any format that is read.")],
+    changes: Annotated[list[str] | None, typer.Argument(help="Parameters of it, as in layers=2.")] = None,
+    device: Annotated[str, typer.Option(help="What it is placed and priced on.")] = "atlas_800i_a2",
+    output: Annotated[Path | None, typer.Option(help="The file; WHAT.svg by default.")] = None,
+) -> None:
+    """Draw a network (SVG): its ops in layers, coloured by engine, larger the longer they take."""
+    from msched.report import network
+
+    typer.echo(network.write(what, changes or (), device, output))
+
+
 @app.command("list")
 def list_(
     what: Annotated[str, typer.Argument(help="workloads (with their figures), devices, solvers, or nothing.")] = "",

@@ -76,6 +76,7 @@ def test_list_workloads_gives_figures(
         (["list", "devices", "--csv", "out.csv"], "--csv goes with: msched list workloads"),
         (["table", "nowhere"], "nowhere is not a folder"),
         (["show", "nowhere"], "nowhere: No such file"),
+        (["draw", "nowhere"], "'nowhere' is no file and no workload"),
         (["run", "workload=nope"], "workload/nope"),
         (["run", "tim_limit=3"], "tim_limit"),
         (["run", "workload=file"], "workload.path has no value"),
@@ -125,6 +126,15 @@ def test_run_table_show(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     assert capsys.readouterr().out.splitlines() == [
         str(job / name) for name in ("gantt.png", "gantt.svg", "trace.json")
     ]
+
+
+def test_draw_writes_the_picture_of_a_changed_workload(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("draw", "random_layered", "ops=7", "--device", "h200", monkeypatch=monkeypatch) == 0
+    assert capsys.readouterr().out == "random_layered.svg\n"
+    assert "random_layered on h200: 7 ops (ops=7)" in (tmp_path / "random_layered.svg").read_text()
 
 
 def test_hydra_options_reach_hydra(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
