@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from msched.formats import read as read
     from msched.graph import OpGraph as OpGraph
     from msched.lowering import lower as lower
+    from msched.lowering.slicing import slice_graph as slice_graph
     from msched.networks import network as network
     from msched.plan import Plan as Plan
     from msched.plan import waits as waits
@@ -37,6 +38,7 @@ _HOME = {
     "network": "msched.networks",
     "read": "msched.formats",
     "simulate": "msched.simulator",
+    "slice_graph": "msched.lowering.slicing",
     "solve": "msched.solvers",
     "waits": "msched.plan",
 }

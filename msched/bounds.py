@@ -16,6 +16,7 @@ from msched.problem import UNLIMITED, Problem
 
 _THRESHOLDS = 512  # heads that a window may begin at; beyond that many distinct ones, evenly spaced ones
 _MOST_OPS = 10_000  # for arguments that look at all pairs of ops
+_LABELS = 8  # labels with the largest loads that are looked at
 _OVERLAPS = (1, 2, 3)  # ops so large that at most so many of them fit on an engine at once
 
 
@@ -174,7 +175,8 @@ def _engine_works(problem: Problem) -> Iterator[tuple[Int64Array, int]]:
 def stream_load(problem: Problem, heads: Int64Array, tails: Int64Array) -> int:
     """Durations and gaps that streams must carry, over the number of streams, in the windows of `engine_load`.
 
-    A stream of j ops holds j - 1 gaps, so that k streams save k of them. With binding `engine`, also engine by engine.
+    A stream of j ops holds j - 1 gaps, so that k streams save k of them. With binding `engine`, also engine by engine;
+    ops of one label share a stream.
     """
     return max((_windowed(heads, tails, *load) for load in _stream_works(problem)), default=0)
 
@@ -191,6 +193,10 @@ def _stream_works(problem: Problem) -> Iterator[tuple[Int64Array, int, int]]:
             most = most if limit == UNLIMITED else limit if most is None else min(limit, most)
             if most is not None and most > 0:
                 yield np.where(problem.engine == e, work, 0), most, problem.gap_ns * most
+    labels, size = np.unique(problem.label[problem.label != UNLIMITED], return_counts=True)
+    load = [int(work[problem.label == label].sum()) if k > 1 else 0 for label, k in zip(labels, size, strict=True)]
+    for i in np.argsort(load, kind="stable")[::-1][:_LABELS]:
+        yield np.where(problem.label == labels[i], work, 0), 1, problem.gap_ns
 
 
 def host_issue(problem: Problem, tails: Int64Array) -> int:

@@ -12,6 +12,7 @@ from msched.device import Device, device_from
 from msched.errors import OptionError, ProblemError
 from msched.graph import OpGraph
 from msched.lowering.folding import fold
+from msched.lowering.parallelism import Parallelism, allow
 from msched.lowering.placement import Override, Place, places
 from msched.lowering.pricing import lane_of, price
 from msched.problem import UNLIMITED, Binding, Problem
@@ -30,6 +31,7 @@ def lower(
     collective: Collective = "hccl",
     placement: Override | None = None,
     aiv_share: float = 1 / 3,
+    parallelism: Parallelism = "full",
 ) -> Problem:
     """The graph placed and priced on a device: views and constants folded away, every op with engines and a duration.
 
@@ -40,6 +42,7 @@ def lower(
         core-limit pages of torchair).
     placement: kind to a class of work ("matrix", ..., "free") or to {engine: units that one block holds}; it wins over
         recorded engines and the table of kinds (`msched.lowering.placement.places`).
+    parallelism: what may run side by side (`msched.lowering.parallelism.allow`).
 
     Every assumption is a line in `Problem.warnings`, behind those of the graph. Sizes are rounded up to the alignment
     of the device. Raises OptionError for an option that the device cannot follow, ProblemError for an op that it cannot
@@ -58,7 +61,7 @@ def lower(
     if collective == "aiv":
         assumed += _share_cores(demand, place, chip, aiv_share)
     align, engines = chip.memory.alignment, list(chip.engines)
-    return Problem(
+    problem = Problem(
         name=graph.name,
         op_names=tuple(op.name for op in ops),
         engine_names=tuple(engines),
@@ -93,6 +96,7 @@ def lower(
         host_issue_ns=chip.host_issue_ns,
         warnings=(*graph.warnings, *warnings, *assumed),
     )
+    return allow(problem, parallelism, chip.streams)
 
 
 def _device(device: str | Device) -> Device:

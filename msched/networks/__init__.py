@@ -11,10 +11,13 @@ import inspect
 import pkgutil
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msched.errors import OptionError
 from msched.graph import OpGraph
+
+if TYPE_CHECKING:
+    from msched.lowering.slicing import Slices
 
 
 @cache
@@ -25,8 +28,10 @@ def networks() -> Mapping[str, Callable[..., OpGraph]]:
     return {name: module.build for name, module in modules.items() if hasattr(module, "build")}
 
 
-def network(name: str, **parameters: Any) -> OpGraph:
+def network(name: str, *, slices: Slices = 1, **parameters: Any) -> OpGraph:
     """A generated network, `name` one of `networks()` and `parameters` those of its builder.
+
+    slices: cut as by `msched.slice_graph`; 1 leaves it whole.
 
     Raises OptionError that names an unknown network or parameter, or a value that the builder cannot take.
     """
@@ -36,4 +41,9 @@ def network(name: str, **parameters: Any) -> OpGraph:
     known = list(inspect.signature(build).parameters)
     if unknown := sorted(set(parameters) - set(known)):
         raise OptionError(f"network {name!r} has no parameter {', '.join(unknown)}; it takes: {', '.join(known)}")
-    return build(**parameters)
+    graph = build(**parameters)
+    if slices == 1:
+        return graph
+    from msched.lowering.slicing import slice_graph
+
+    return slice_graph(graph, slices)

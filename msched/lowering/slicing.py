@@ -1,0 +1,202 @@
+"""Slicing: collectives and the ops around them, cut along tokens so that one slice communicates while another computes.
+
+The cut of Wang et al., Overlap Communication with Dependent Computation via Decomposition in Large Deep Learning Models
+(ASPLOS 2023), and of micro-batches inside a layer, as a transformation of graphs: an op becomes `slices` ops of its
+rows, and a slice depends on those slices of its inputs that hold rows which it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Literal, get_args
+
+import msgspec
+
+from msched.errors import OptionError
+from msched.graph import Op, OpGraph, Rows, Tensor
+from msched.lowering.cut import Axis, Cut
+from msched.lowering.placement import work_of
+from msched.lowering.rows import rows_of
+
+Along = Literal["auto", "batch", "sequence"]
+Around = Literal["collectives", "any"]
+Reach = Literal["own", "before", "all"]
+Slices = int | Mapping[str, int]
+
+
+def slice_graph(
+    graph: OpGraph, slices: Slices = 2, *, along: Along = "auto", around: Around = "collectives"
+) -> OpGraph:
+    """The graph with its ops cut into slices; `slices=1` gives back the graph itself.
+
+    slices: of every op that can be cut, or of those whose names match a pattern (`{"layer0.*": 2, "*": 4}`, the first
+        that fits, as in fnmatch); ops that match none stay whole. Where two regions meet, a slice depends on all slices
+        that share rows with it.
+    along: "batch" cuts between requests, "sequence" inside each; "auto" takes the batch where every op that is cut has
+        as many requests as slices, or a multiple, else the sequence.
+    around: "collectives" cuts only ops that are tied to a collective through others that can be cut; "any" cuts all.
+
+    Which ops can be cut: those that say so (`Op.rows`). In a graph in which none does, those whose kind works row by
+    row: element-wise ops whose data inputs are as large as their output, norms over channels, products of data with a
+    weight, and all-reduces. All others need all slices of their inputs.
+
+    What a slice needs: its own rows; of the tensors that it attends to, all rows of its request, or under a causal mask
+    those up to its last. Cut along the batch, it needs none of other requests. Flops, bytes, workspace and payload of
+    the slices add up to those of the whole, but for what each reads again: weights, and keys and values of rows before
+    it. Matrix shapes keep their columns and depth, so that tiles and waves follow. A measured duration is divided by
+    rows.
+
+    Raises OptionError: fewer than one slice, or more than an op has rows.
+    """
+    wanted = _wanted(graph, slices, along, around)
+    if max(wanted, default=1) == 1:
+        return graph
+    rows = rows_of(graph)
+    count = [1 if row is None else k for k, row in zip(wanted, rows, strict=True)]
+    if around == "collectives":
+        count = _beside_collectives(graph, count)
+    if max(count) == 1:
+        return _whole(graph, "no op that can be cut is tied to a collective" if around != "any" else "no op can be cut")
+    axis = _axis(count, rows, along)
+    cuts = [Cut(k, axis, row) if row is not None and k > 1 else None for k, row in zip(count, rows, strict=True)]
+    return _cut(graph, _divisible(graph, cuts))
+
+
+def _wanted(graph: OpGraph, slices: Slices, along: str, around: str) -> list[int]:
+    """Slices that the caller asks for, an op."""
+    for option, value, known in (("along", along, Along), ("around", around, Around)):
+        if value not in get_args(known):
+            raise OptionError(f"{option} is {value!r}; it must be one of: {', '.join(get_args(known))}")
+    patterns = slices if isinstance(slices, Mapping) else {"*": slices}
+    for pattern, k in patterns.items():
+        if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k < 2**31:
+            where = f" of {pattern!r}" if isinstance(slices, Mapping) else ""
+            raise OptionError(f"slices{where} is {k!r}; a whole number of at least 1 is needed")
+    if list(patterns) == ["*"]:
+        return [patterns["*"]] * len(graph.ops)
+    chosen = [next(((p, k) for p, k in patterns.items() if fnmatchcase(op.name, p)), (None, 1)) for op in graph.ops]
+    if unused := [p for p in patterns if p not in {pattern for pattern, _ in chosen}]:
+        raise OptionError(f"slices: no op of {graph.name!r} falls to the pattern {unused[0]!r}")
+    return [k for _, k in chosen]
+
+
+def _beside_collectives(graph: OpGraph, count: list[int]) -> list[int]:
+    """`count`, with 1 for ops that no chain of ops to be cut ties to a collective that is cut."""
+    import networkx
+
+    cut = [k > 1 for k in count]
+    tied: networkx.Graph[int] = networkx.Graph()
+    tied.add_nodes_from(v for v, k in enumerate(count) if k > 1)
+    tied.add_edges_from((u, v) for u, v in graph.edges.tolist() if cut[u] and cut[v])
+    result = [1] * len(count)
+    for region in networkx.connected_components(tied):
+        if any(work_of(graph.ops[v].kind) == "collective" for v in region):
+            for v in region:
+                result[v] = count[v]
+    return result
+
+
+def _axis(count: Sequence[int], rows: Sequence[Rows | None], along: Along) -> Axis:
+    """The axis that every op is cut along."""
+    if along != "auto":
+        return along
+    cut = [(k, row) for k, row in zip(count, rows, strict=True) if k > 1 and row is not None]
+    return "batch" if all(row.batch % k == 0 for k, row in cut) else "sequence"
+
+
+def _divisible(graph: OpGraph, cuts: Sequence[Cut | None]) -> list[Cut | None]:
+    """`cuts` without those of ops that have too few rows, as those behind the choice of the last token of a request.
+
+    Raises OptionError if then none is left.
+    """
+    left = [cut if cut is not None and cut.slices <= cut.extent else None for cut in cuts]
+    if any(left):
+        return left
+    v, cut = max(((v, cut) for v, cut in enumerate(cuts) if cut is not None), key=lambda c: (c[1].extent, -c[0]))
+    raise OptionError(
+        f"slices is {cut.slices}, along the {cut.axis}, but no op has as many rows: {graph.ops[v].name!r} has "
+        f"{cut.rows.batch} requests of {cut.rows.sequence} tokens. Give fewer slices, or a larger batch or sequence"
+    )
+
+
+def _cut(graph: OpGraph, cuts: Sequence[Cut | None]) -> OpGraph:
+    count = [1 if cut is None else cut.slices for cut in cuts]
+    first = [0]
+    for k in count:
+        first.append(first[-1] + k)
+    reads: list[list[Tensor]] = [[] for _ in graph.ops]
+    for tensor in graph.tensors:
+        for v in dict.fromkeys(tensor.consumers):
+            reads[v].append(tensor)
+    ops: list[Op] = []
+    measured = 0
+    for v, (op, cut) in enumerate(zip(graph.ops, cuts, strict=True)):
+        if cut is None:
+            ops.append(op)
+            continue
+        ops += [cut.sliced(op, i, reads[v]) for i in range(cut.slices)]
+        measured += op.duration_ns is not None
+    tensors = [part for tensor in graph.tensors for part in _tensors(tensor, graph, cuts, first)]
+    control = [
+        (first[u] + i, first[v] + j)
+        for u, v in graph.control
+        for j in range(count[v])
+        for i in _needed(cuts[u], cuts[v], j, reach="own")
+    ]
+    again = sum(op.bytes_read for op in ops) - sum(op.bytes_read for op in graph.ops)
+    notes = [
+        f"{sum(k > 1 for k in count)} of {len(count)} ops are cut into up to {max(count)} slices, which read {again} "
+        "bytes more than the whole (weights once a slice, keys and values of rows before it)"
+    ]
+    if measured:
+        notes.append(f"{measured} measured durations are divided among slices by their rows: assumed")
+    name = f"{graph.name}_{max(count)}_slices"
+    return OpGraph(name, tuple(ops), tuple(tensors), tuple(control), (*graph.warnings, *notes))
+
+
+def _tensors(tensor: Tensor, graph: OpGraph, cuts: Sequence[Cut | None], first: Sequence[int]) -> list[Tensor]:
+    """One tensor for each slice of its producer, with the slices of ops that need a row of it."""
+    producer = tensor.producer
+    source = None if producer is None else cuts[producer]
+    k = 1 if source is None else source.slices
+    consumers: list[list[int]] = [[] for _ in range(k)]
+    for v in tensor.consumers:
+        cut = cuts[v]
+        reach: Reach = "own"
+        if cut is not None and cut.attends(tensor):
+            reach = "before" if cut.rows.causal else "all"
+        for j in range(1 if cut is None else cut.slices):
+            for i in range(k) if source is None else _needed(source, cut, j, reach):
+                consumers[i].append(first[v] + j)
+    if source is None:
+        whole = None if producer is None else first[producer]
+        return [msgspec.structs.replace(tensor, producer=whole, consumers=tuple(consumers[0]))]
+    assert producer is not None
+    return [
+        msgspec.structs.replace(
+            tensor,
+            name=f"{tensor.name}.slice{i}",
+            bytes=source.share(tensor.bytes, i),
+            producer=first[producer] + i,
+            consumers=tuple(consumers[i]),
+        )
+        for i in range(k)
+    ]
+
+
+def _needed(source: Cut | None, cut: Cut | None, j: int, reach: Reach) -> range:
+    """The slices of `source` that slice `j` of `cut` needs: of its own rows, of those up to its last, or of all.
+
+    Slice i of k holds the rows from floor(i / k) to floor((i + 1) / k) of all, so that two slices share a row only
+    where these fractions overlap.
+    """
+    k = 1 if source is None else source.slices
+    if cut is None or reach == "all":
+        return range(k)
+    begin = 0 if reach == "before" else j * k // cut.slices
+    return range(begin, -(-(j + 1) * k // cut.slices))
+
+
+def _whole(graph: OpGraph, why: str) -> OpGraph:
+    return OpGraph(graph.name, graph.ops, graph.tensors, graph.control, (*graph.warnings, f"nothing is sliced: {why}"))
