@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from msched.arrays import Int64Array, distinct, frozen_int64
 from msched.graph import OpGraph, Tensor
-from msched.lowering.placement import Work, plain
+from msched.lowering.placement import Place, Work, plain
 
 _CONSTANT = frozenset(("constant", "constantofshape", "const", "fileconstant", "constplaceholder"))
 _SHAPE = frozenset(("shape", "shapen", "size", "rank"))
 _FOLDABLE = frozenset(("matrix", "vector", "control"))
 _RANDOM = ("rand", "rng", "bernoulli", "multinomial", "mask")
+MOST_EDGES = 1024  # no network known here comes near it; 32 branches that all wait for 32 others just reach it
 
 
 @dataclass(frozen=True)
 class Folded:
-    """What is left: `kept` (k,), op indices in rising order; `tensors` and `edges` (m, 2) number the ops by `kept`."""
+    """What is left: `kept` (k,), op indices in rising order; `tensors` and `edges` (m, 2) number the ops by `kept`.
+
+    barriers: ops left, numbered so, that only keep an order: each with an op before it, and behind the barriers that
+        come before it.
+    """
 
     kept: list[int]
     tensors: tuple[Tensor, ...]
     edges: Int64Array
+    barriers: dict[int, int] = field(default_factory=dict)
 
 
-def fold(graph: OpGraph, works: Sequence[Work]) -> Folded:
+def fold(graph: OpGraph, works: Sequence[Work], most_edges: int | None = None) -> Folded:
     """The graph without its free work; `works` gives the class of each op.
 
     - A view (any `free` op that reads a tensor) has no buffer of its own: who consumed its output consumes its input,
@@ -38,7 +44,11 @@ def fold(graph: OpGraph, works: Sequence[Work]) -> Folded:
       network inputs.
     - Persistent tensors that only folded ops consumed go with them.
 
-    Whoever came after a folded op comes after what came before it, so that no order is lost.
+    Whoever came after a folded op comes after what came before it, so that no order is lost: an op behind k others and
+    before m others makes way for k m dependencies. Where these are more than `most_edges` (None: never) and than
+    2 (k + m), it stays, as a barrier. Then k + m dependencies do, and those of readers on the op whose buffer they read:
+    m, where each reads one. Ops fold in topological order, so that k counts what is left and m what is still there:
+    each op that folds adds at most `most_edges`, or twice what it takes away.
     """
     if "free" not in works and not any(plain(kind) in _SHAPE for kind in {op.kind for op in graph.ops}):
         # only a constant, a view or a shape starts a fold
@@ -47,9 +57,23 @@ def fold(graph: OpGraph, works: Sequence[Work]) -> Folded:
     gone, home = _gone(graph, works, reads, writes)
     if not any(gone):
         return Folded(list(range(len(graph.ops))), graph.tensors, graph.edges)
-    kept = [v for v in range(len(graph.ops)) if not gone[v]]
+    through, before = _ties(graph, gone, most_edges)
+    kept = [v for v in range(len(graph.ops)) if not gone[v] or v in before]
     index = {v: i for i, v in enumerate(kept)}
-    return Folded(kept, _tensors(graph, gone, home, index, writes, reads), _edges(graph, gone, index))
+    tensors = _tensors(graph, gone, home, index, writes, reads)
+    edges = _edges(graph, gone, index, through, tensors if before else ())
+    return Folded(kept, tensors, edges, {index[v]: index[u] for v, u in before.items()})
+
+
+def settled(folded: Folded, place: Sequence[Place]) -> list[Place]:
+    """The place of each op left, from that of each op of the graph.
+
+    A barrier is bound to the engine of an op before it, and holds no unit of it.
+    """
+    result = [place[v] for v in folded.kept]
+    for barrier, before in folded.barriers.items():
+        result[barrier] = Place("free", ((result[before].needs[0][0], 0),))
+    return result
 
 
 def _ends(graph: OpGraph) -> tuple[list[list[int]], list[list[int]]]:
@@ -137,20 +161,56 @@ def _tensors(
     return tuple(result)
 
 
-def _edges(graph: OpGraph, gone: list[bool], index: dict[int, int]) -> Int64Array:
-    """Dependencies among the kept ops, those through folded ops included, each once and sorted: shape (m, 2)."""
+def _ties(graph: OpGraph, gone: list[bool], most: int | None) -> tuple[list[tuple[int, int]], dict[int, int]]:
+    """Dependencies through folded ops, between ops that stay; and the folded ops that stay as barriers, in topological
+    order, each with an op before it."""
     folded = np.array(gone, np.bool_)
-    place = np.cumsum(~folded) - 1
-    before, after = graph.edges[:, 0], graph.edges[:, 1]
-    direct = ~folded[before] & ~folded[after]
+    start = np.searchsorted(graph.edges[:, 0], np.arange(len(gone) + 1)).tolist()  # the edges are sorted
+    follower = graph.edges[:, 1].tolist()
     into: dict[int, list[int]] = {}
-    for u, v in graph.edges[folded[after]].tolist():
+    for u, v in graph.edges[folded[graph.edges[:, 1]]].tolist():
         into.setdefault(v, []).append(u)
-    sources: dict[int, list[int]] = {}  # of a folded op: the kept ops that come before it
+    sources: dict[int, list[int]] = {}  # of a folded op: the ops that stay and come before it
+    through: list[tuple[int, int]] = []
+    barriers: dict[int, int] = {}
+    leads: list[bool] | None = None  # only looked at where much hangs on it
     for v in graph.order[folded[graph.order]].tolist():
-        ahead = (s for u in into.get(v, ()) for s in (sources[u] if gone[u] else (u,)))
-        sources[v] = list(dict.fromkeys(ahead))
-    through = [(s, v) for u, v in graph.edges[folded[before] & ~folded[after]].tolist() for s in sources[u]]
-    rows = np.concatenate([graph.edges[direct], np.array(through, np.int64).reshape(-1, 2)])
-    key = distinct(place[rows[:, 0]] * max(len(index), 1) + place[rows[:, 1]])
+        ahead = list(dict.fromkeys(s for u in into.get(v, ()) for s in (sources[u] if gone[u] else (u,))))
+        after = follower[start[v] : start[v + 1]]
+        if most is not None and len(ahead) * len(after) > most:
+            leads = leads or _leads_on(graph, gone)
+            k, m = len(ahead), sum(leads[w] for w in after)
+            if k * m > max(most, 2 * (k + m)):
+                through += [(u, v) for u in ahead]
+                barriers[v], ahead = ahead[0], [v]
+        sources[v] = ahead
+        through += [(u, w) for w in after if not gone[w] for u in ahead]
+    return through, barriers
+
+
+def _leads_on(graph: OpGraph, gone: list[bool]) -> list[bool]:
+    """Whether each op stays or comes before one that does."""
+    leads = [not folded for folded in gone]
+    place = np.argsort(graph.order)
+    for u, v in graph.edges[np.argsort(-place[graph.edges[:, 0]], kind="stable")].tolist():
+        leads[u] = leads[u] or leads[v]
+    return leads
+
+
+def _edges(
+    graph: OpGraph,
+    gone: list[bool],
+    index: dict[int, int],
+    through: list[tuple[int, int]],
+    tensors: Sequence[Tensor],
+) -> Int64Array:
+    """Dependencies among the ops left, those `through` folded ops and of `tensors` included, each once and sorted."""
+    folded = np.array(gone, np.bool_)
+    place = np.full(len(gone), -1, np.int64)
+    place[list(index)] = np.arange(len(index))
+    direct = graph.edges[~folded[graph.edges].any(axis=1)]
+    rows = place[np.concatenate([direct, np.array(through, np.int64).reshape(-1, 2)])]
+    data = [(t.producer, v) for t in tensors if t.producer is not None for v in t.consumers]
+    rows = np.concatenate([rows, np.array(data, np.int64).reshape(-1, 2)])
+    key = distinct(rows[:, 0] * max(len(index), 1) + rows[:, 1])
     return frozen_int64(np.stack(np.divmod(key, max(len(index), 1)), axis=1))

@@ -4,12 +4,12 @@ from typing import Any
 
 import networkx
 import numpy as np
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from msched.graph import Op, OpGraph, Tensor
-from msched.lowering.folding import Folded, fold
-from msched.lowering.placement import work_of
+from msched.lowering.folding import MOST_EDGES, Folded, fold, settled
+from msched.lowering.placement import Place, work_of
 
 
 def graph(kinds: str, tensors: list[Tensor], control: Any = (), **durations: int) -> OpGraph:
@@ -25,8 +25,8 @@ def tensor(name: str, producer: int | None, *consumers: int, size: int = 8, outp
     )
 
 
-def folded(g: OpGraph) -> Folded:
-    return fold(g, [work_of(op.kind) or "vector" for op in g.ops])
+def folded(g: OpGraph, most_edges: int | None = None) -> Folded:
+    return fold(g, [work_of(op.kind) or "vector" for op in g.ops], most_edges)
 
 
 def test_nothing_free_changes_nothing() -> None:
@@ -143,6 +143,80 @@ def test_a_graph_of_views_alone_folds_to_nothing() -> None:
     assert [(t.name, t.output) for t in result.tensors] == [("x", True)]
 
 
+def fan(before: int, after: int) -> OpGraph:
+    """Ops that all come before those behind one NoOp, which stands first."""
+    n = 1 + before + after
+    control = [*((v, 0) for v in range(1, 1 + before)), *((0, v) for v in range(1 + before, n))]
+    return graph("noop:NoOp " + " ".join(f"op{v}:Relu" for v in range(1, n)), [], control)
+
+
+def test_an_op_stays_where_folding_it_brings_more_dependencies_than_allowed() -> None:
+    # 3 x 7 = 21 dependencies, or 3 + 7 through the NoOp
+    assert len(folded(fan(3, 7)).edges) == len(folded(fan(3, 7), 21).edges) == 21
+    result = folded(fan(3, 7), 20)
+    assert result.kept == list(range(11))
+    assert result.edges.tolist() == [*([0, v] for v in range(4, 11)), *([v, 0] for v in range(1, 4))]
+    assert result.barriers == {0: 1}
+
+
+def test_an_op_folds_where_that_brings_no_more_than_twice_what_it_takes_away() -> None:
+    # 3 x 6 = 18 is not above 2 x (3 + 6); 4 x 5 = 20 is above 2 x (4 + 5), and 2 x m never above 2 x (2 + m)
+    assert [len(folded(fan(k, m), 0).edges) for k, m in ((3, 6), (4, 5), (2, 1000))] == [18, 9, 2000]
+
+
+def test_a_barrier_of_thousands_is_a_dependency_an_op() -> None:
+    result = folded(fan(3000, 3000), MOST_EDGES)
+    assert (len(result.kept), len(result.edges)) == (6001, 6000)
+
+
+def test_a_view_that_stays_leaves_its_readers_on_the_buffer_that_it_views() -> None:
+    # flat views x, and waits for b and c as well; 3 x 7 dependencies, or 3 + 7, and 7 on a, whose buffer they read
+    readers = range(4, 11)
+    g = graph(
+        "a:Relu b:Relu c:Relu flat:Flatten " + " ".join(f"r{v}:Relu" for v in readers),
+        [tensor("x", 0, 3), tensor("y", 3, *readers)],
+        [(1, 3), (2, 3)],
+    )
+    result = folded(g, 20)
+    assert result.edges.tolist() == [[0, 3], *([0, v] for v in readers), [1, 3], [2, 3], *([3, v] for v in readers)]
+    assert [(t.name, t.producer, t.consumers) for t in result.tensors] == [("x", 0, tuple(readers))]
+
+
+def test_what_comes_behind_a_barrier_folds_onto_it() -> None:
+    # 7 views behind the NoOp, each with one reader: 3 x 7 dependencies, or 3 into the NoOp and 7 out of it
+    views = " ".join(f"v{i}:Identity r{i}:Relu" for i in range(7))
+    control = [
+        *((v, 3) for v in range(3)),
+        *((3, 4 + 2 * i) for i in range(7)),
+        *((4 + 2 * i, 5 + 2 * i) for i in range(7)),
+    ]
+    g = graph(f"a:Relu b:Relu c:Relu noop:NoOp {views}", [], control)
+    assert len(folded(g).edges) == 21
+    result = folded(g, 20)
+    assert result.kept == [0, 1, 2, 3, *range(5, 18, 2)]
+    assert result.edges.tolist() == [[0, 3], [1, 3], [2, 3], *([3, v] for v in range(4, 11))]
+
+
+def test_views_that_nothing_reads_hold_up_no_barrier() -> None:
+    # 7 outputs of the network behind the NoOp: no op comes after it
+    control = [*((v, 3) for v in range(3)), *((3, v) for v in range(4, 11))]
+    g = graph("a:Relu b:Relu c:Relu noop:NoOp " + " ".join(f"o{v}:Output" for v in range(4, 11)), [], control)
+    result = folded(g, 0)
+    assert (result.kept, len(result.edges), result.barriers) == ([0, 1, 2], 0, {})
+
+
+def test_a_barrier_is_bound_to_the_engine_of_an_op_before_it_and_holds_none_of_it() -> None:
+    # Two barriers in turn, numbered against their order: 0 waits for 1 and two more, 1 for ops 2 to 5
+    control = [*((v, 1) for v in range(2, 6)), (1, 0), (6, 0), (7, 0), *((1, v) for v in range(8, 16))]
+    control += [(0, v) for v in range(16, 24)]
+    g = graph("late:NoOp early:NoOp " + " ".join(f"op{v}:Relu" for v in range(2, 24)), [], control)
+    result = folded(g, 20)
+    assert list(result.barriers.items()) == [(1, 2), (0, 1)]
+    core, free = Place("vector", (("core", 2), ("link", 1))), Place("free", ())
+    places = settled(result, [free, free, *[core] * 22])
+    assert places == [Place("free", (("core", 0),))] * 2 + [core] * 22
+
+
 @st.composite
 def graphs(draw: st.DrawFn) -> OpGraph:
     n = draw(st.integers(1, 9))
@@ -177,3 +251,46 @@ def test_what_is_left_is_a_graph_with_every_data_dependency_in_its_edges(g: OpGr
     assert all(g.ops[v].kind in ("Relu", "Add", "RandomNormal") for v in result.kept)
     for t in result.tensors:
         assert t.persistent == (t.producer is None)
+
+
+@st.composite
+def fans(draw: st.DrawFn) -> OpGraph:
+    """Views and NoOps, one behind the other or not, between many ops and many others, in any numbering."""
+    sizes = [draw(st.integers(4, 6)), draw(st.integers(1, 4)), draw(st.integers(5, 8))]
+    n = sum(sizes)
+    name = draw(st.permutations(range(n)))
+    first, middle, last = (range(sum(sizes[:i]), sum(sizes[: i + 1])) for i in range(3))
+    most = st.integers(0, 5).map(bool)
+    kinds, tensors, control = ["Relu"] * n, [], []
+    for v in middle:
+        kinds[name[v]] = draw(st.sampled_from(["Reshape", "NoOp"]))
+        control += [(name[u], name[v]) for u in first if draw(most)]
+        later = [name[w] for w in [*range(v + 1, middle.stop), *last] if draw(most)]
+        if draw(st.booleans()):
+            tensors.append(tensor(f"t{v}", name[v], *later))
+        else:
+            control += [(name[v], w) for w in later]
+    for u in first:
+        readers = [name[v] for v in [*middle, *last] if draw(st.integers(0, 3)) == 0]
+        tensors.append(tensor(f"t{u}", name[u], *readers))
+    ops = tuple(Op(name=f"o{i}", kind=kind) for i, kind in enumerate(kinds))
+    return OpGraph("g", ops, tuple(tensors), tuple(control))
+
+
+@given(fans())
+def test_barriers_change_neither_order_nor_tensors(g: OpGraph) -> None:
+    result, plain = folded(g, 0), folded(g)
+    assume(result.barriers)
+    orders = []
+    for f in (result, plain):
+        closure = networkx.transitive_closure(networkx.DiGraph(map(tuple, np.array(f.kept)[f.edges].tolist())))
+        orders.append({(u, v) for u, v in closure.edges if u in plain.kept and v in plain.kept})
+    assert orders[0] == orders[1]
+    assert [v for i, v in enumerate(result.kept) if i not in result.barriers] == plain.kept
+    told = [
+        [(t.name, [f.kept[v] for v in (t.producer, *t.consumers) if v is not None], t.output) for t in f.tensors]
+        for f in (result, plain)
+    ]
+    assert told[0] == told[1]
+    data = {(t.producer, v) for t in result.tensors if t.producer is not None for v in t.consumers}
+    assert data <= {tuple(e) for e in result.edges.tolist()}
