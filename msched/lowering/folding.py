@@ -46,9 +46,9 @@ def fold(graph: OpGraph, works: Sequence[Work], most_edges: int | None = None) -
 
     Whoever came after a folded op comes after what came before it, so that no order is lost: an op behind k others and
     before m others makes way for k m dependencies. Where these are more than `most_edges` (None: never) and than
-    2 (k + m), it stays, as a barrier. Then k + m dependencies do, and those of readers on the op whose buffer they read:
-    m, where each reads one. Ops fold in topological order, so that k counts what is left and m what is still there:
-    each op that folds adds at most `most_edges`, or twice what it takes away.
+    2 (k + m), it stays, as a barrier. Then k + m dependencies do, and those of readers on the op whose buffer they
+    read: m, where each reads one. Ops fold in topological order: k counts what is left, and m what is still there, so
+    that each op that folds adds at most `most_edges`, or twice what it takes away.
     """
     if "free" not in works and not any(plain(kind) in _SHAPE for kind in {op.kind for op in graph.ops}):
         # only a constant, a view or a shape starts a fold
