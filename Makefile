@@ -37,7 +37,7 @@ bench: $(READY)
 
 # The pages below site/; a broken link or a docstring that cannot be shown is an error.
 docs: $(PAGES)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/mkdocs build --strict --quiet
 	@echo "Pages: site/index.html"
 
 # The committed parts of the pages that are computed: the table of the networks, and the pictures of the small ones.
