@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from msched.simulator import Timeline as Timeline
     from msched.simulator import simulate as simulate
     from msched.solvers import solve as solve
+    from msched.solvers.slicing import solve_slices as solve_slices
 
 __version__ = "0.1.0"
 
@@ -40,6 +41,7 @@ _HOME = {
     "simulate": "msched.simulator",
     "slice_graph": "msched.lowering.slicing",
     "solve": "msched.solvers",
+    "solve_slices": "msched.solvers.slicing",
     "waits": "msched.plan",
 }
 _MODULES = ("solvers", "validate")

@@ -48,16 +48,22 @@ def load_all(group: str) -> dict[str, dict[str, Any]]:
 def _composed(overrides: Mapping[str, str], group: str) -> dict[str, dict[str, Any]]:
     """What hydra makes of each override, by the key under which it puts it."""
     from hydra import compose, initialize_config_dir
+    from hydra.core.global_hydra import GlobalHydra
     from omegaconf import OmegaConf
 
+    running = GlobalHydra.instance().hydra  # there is one inside of `msched run`, which must find it again
+    GlobalHydra.instance().clear()
+    try:
+        with initialize_config_dir(config_dir=str(conf_directory()), version_base="1.3"):
+            composed = compose(overrides=list(overrides.values()))
+    finally:
+        GlobalHydra.instance().hydra = running
     result: dict[str, dict[str, Any]] = {}
-    with initialize_config_dir(config_dir=str(conf_directory()), version_base="1.3"):
-        composed = compose(overrides=list(overrides.values()))
-        for name in overrides:
-            values = OmegaConf.to_container(composed[name], resolve=True)
-            if not isinstance(values, dict):
-                raise OptionError(f"{group} {name!r} holds no keys")
-            result[name] = {str(key): value for key, value in values.items()}
+    for name in overrides:
+        values = OmegaConf.to_container(composed[name], resolve=True)
+        if not isinstance(values, dict):
+            raise OptionError(f"{group} {name!r} holds no keys")
+        result[name] = {str(key): value for key, value in values.items()}
     return result
 
 

@@ -41,7 +41,8 @@ def run_again(record: Record, *, trust: bool = False) -> Timeline:
     graph = inputs.graph_of(record.config)
     if graph.content_hash() != record.input.hash:
         raise OptionError(f"the input {record.input.name!r} has changed since the job ran; run it again")
-    problem = inputs.problem_of(record.config, graph)
+    problem = inputs.candidates_of(record.config, graph, record.slices)[0].problem
+    assert problem is not None
     if size_of(problem) != record.problem:
         raise OptionError("this version lowers the input to another problem than the one that was solved; run it again")
     rule = record.config["simulator"]

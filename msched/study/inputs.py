@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msched.config import build
 from msched.errors import OptionError
@@ -11,6 +11,9 @@ from msched.graph import OpGraph
 from msched.problem import Problem
 from msched.solvers.base import Solver
 from msched.study.schema import leaves
+
+if TYPE_CHECKING:
+    from msched.solvers.slicing import Candidate
 
 _MISSING = "???"
 
@@ -47,6 +50,21 @@ def problem_of(config: Mapping[str, Any], graph: OpGraph) -> Problem:
         memory_bytes=config["memory_bytes"],
         collective=config["collective"],
         placement=config["placement"] or None,
+        parallelism=config["parallelism"],
+    )
+
+
+def candidates_of(config: Mapping[str, Any], graph: OpGraph, slices: Any = None) -> list[Candidate]:
+    """The problems of every cut of `graph` that the config, or else `slices`, stands for. Raises as `problem_of`."""
+    from msched.solvers.slicing import candidates
+
+    return candidates(
+        graph,
+        lambda cut: problem_of(config, cut),
+        config["slices"] if slices is None else slices,
+        config["slice_choices"],
+        config["slice_along"],
+        config["slice_around"],
     )
 
 

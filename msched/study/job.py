@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msched.errors import InternalError, MschedError
 from msched.plan import Incumbent, Plan
@@ -17,8 +17,11 @@ from msched.problem import Problem
 from msched.solvers.base import Dispatch
 from msched.study import inputs, provenance
 from msched.study.interruption import interruptible
-from msched.study.records import FILE, Choice, Claim, Input, Names, Proof, Record, Score, Size, read, write
+from msched.study.records import FILE, Choice, Claim, Input, Names, Proof, Record, Score, Size, Tried, read, write
 from msched.study.schema import cell_id
+
+if TYPE_CHECKING:
+    from msched.solvers.slicing import Candidate, Sliced
 
 _OVERRUN = 1.5  # a solve that takes this many times its limit is worth a warning
 
@@ -49,13 +52,11 @@ def run(
             tensors=len(graph.tensors), dependencies=len(graph.edges),
         )  # fmt: skip
         with _timed(record, "lower"):
-            problem = inputs.problem_of(config, graph)
-        record.problem = size_of(problem)
-        before = None if config["force"] else _finished(folder, record)
+            cuts = inputs.candidates_of(config, graph)
+        before = None if config["force"] else _finished(folder, record, cuts)
         if before is not None:
             return before, False
-        record.warnings = list(dict.fromkeys([*graph.warnings, *problem.warnings]))
-        _compute(record, problem, on_progress, on_tick)
+        _compute(record, cuts, on_progress, on_tick)
     except KeyboardInterrupt:
         record.state, record.error = "interrupted", record.error or "interrupted before there was a plan"
         write(record, folder)
@@ -100,26 +101,34 @@ def score_of(problem: Problem, plan: Plan, dispatch: Dispatch, fidelity: str) ->
 
 def _compute(
     record: Record,
-    problem: Problem,
+    cuts: list[Candidate],
     on_progress: Callable[[Incumbent], None] | None,
     on_tick: Callable[[], None] | None,
 ) -> None:
     from msched.bounds import bound
-    from msched.solvers import solve
+    from msched.solvers.slicing import best_of
 
     config, stop = record.config, threading.Event()
     solver, rule = inputs.solver_of(config), config["simulator"]
     with _timed(record, "bound"):
-        best = bound(problem)
+        for cut in cuts:
+            if cut.problem is not None:
+                bound(cut.problem)
     with _timed(record, "solve"):
-        plan: Plan = interruptible(
-            lambda: solve(
-                problem, solver, time_limit=config["time_limit"], workers=config["workers"], seed=config["seed"],
+        found: Sliced = interruptible(
+            lambda: best_of(
+                cuts, solver, time_limit=config["time_limit"], workers=config["workers"], seed=config["seed"],
                 deterministic=config["deterministic"], dispatch=rule["dispatch"], on_progress=on_progress, stop=stop,
             ),
             stop,
             on_tick,
         )  # fmt: skip
+    problem, plan = found.problem, found.plan
+    best = bound(problem)
+    record.problem, record.slices = size_of(problem), found.slices
+    record.warnings = list(problem.warnings)
+    if len(cuts) > 1:
+        record.tried = [Tried(**vars(one)) for one in found.tried]
     record.status, record.reason, record.log = plan.status, plan.reason, list(plan.log)
     record.claim = Claim(status=plan.status, reason=plan.reason, makespan_ns=plan.predicted_makespan_ns)
     record.bound = Proof(makespan_ns=best.makespan_ns, argument=best.argument, each=best.each)
@@ -169,14 +178,15 @@ def _frames(error: Exception) -> str:
     )
 
 
-def _finished(folder: Path, record: Record) -> Record | None:
+def _finished(folder: Path, record: Record, cuts: list[Candidate]) -> Record | None:
     if not (folder / FILE).is_file():
         return None
     try:
         before = read(folder / FILE)
     except MschedError:  # what cannot be read is computed again
         return None
-    same = all(getattr(before, name) == getattr(record, name) for name in ("cell", "input", "problem"))
+    problems = [size_of(cut.problem) for cut in cuts if cut.problem is not None and cut.slices == before.slices]
+    same = before.cell == record.cell and before.input == record.input and problems == [before.problem]
     same = same and before.state == "done" and before.versions.get("msched") == record.versions["msched"]
     return before if same else None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -55,6 +56,17 @@ class Size(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     dependencies: int
     engines: tuple[str, ...]
     streams: int | None
+
+
+class Tried(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One number of slices, or numbers by pattern, and what came out: ns; without a makespan the reason says why."""
+
+    slices: int | Mapping[str, int]
+    ops: int
+    makespan_ns: int | None
+    bound_ns: int | None
+    status: str
+    reason: str
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -112,6 +124,7 @@ class Record(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """One cell: what was asked, what came out and where. Fields that a failure left out are None.
 
     status is about the score: `optimal` only where the simulated makespan equals the bound. seconds: of each step.
+    slices: the cut that `problem` and `plan` are of, `tried` all cuts if there was a choice.
     gap: makespan / bound - 1. violations: what the validator found, each with its reason.
     """
 
@@ -127,6 +140,8 @@ class Record(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     reason: str = ""
     input: Input | None = None
     problem: Size | None = None
+    slices: int | Mapping[str, int] = 1
+    tried: list[Tried] = []
     plan: Choice | None = None
     claim: Claim | None = None
     score: Score | None = None

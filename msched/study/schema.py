@@ -16,6 +16,9 @@ NOT_IDENTITY = ("study", "output", "force")  # where a result goes does not chan
 # Hydra shows the member names in its messages, so they are what a user types.
 Binding = Enum("Binding", ["free", "engine"])
 Collective = Enum("Collective", ["hccl", "aiv"])
+Parallelism = Enum("Parallelism", ["single_stream", "cc_parallel", "engine_parallel", "intra_engine", "full"])
+Along = Enum("Along", ["auto", "batch", "sequence"])
+Around = Enum("Around", ["collectives", "any"])
 Dispatch = Enum("Dispatch", ["arrival", "planned", "greedy"])
 Fidelity = Enum("Fidelity", ["fixed"])
 Figure = Enum("Figure", ["makespan_ns", "peak_bytes", "waits", "streams"])
@@ -47,6 +50,11 @@ class Job:
     objective: Objective
     streams: int | None
     binding: Binding
+    parallelism: Parallelism
+    slices: Any
+    slice_choices: list[int]
+    slice_along: Along
+    slice_around: Around
     memory_bytes: int | str | None
     collective: Collective
     time_limit: float
