@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from bisect import insort
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from msched.plan import Plan
 from msched.problem import Problem
 from msched.solvers.base import Budget, Sequencer, UnassignableError
-from msched.solvers.order.memory_first import MemoryFirst, op_tensors
+from msched.solvers.tensors import op_tensors
 
 
 @dataclass(frozen=True)
@@ -19,9 +19,11 @@ class MemoryList:
 
     Since starts never go back along the order, the schedule cannot deadlock on memory as long as the limit is at least
     the order's own peak: when nothing runs, what is live is what the serial traversal holds at this place.
+
+    order: the traversal. max_streams: most streams where the problem sets no limit.
     """
 
-    order: Sequencer = field(default_factory=MemoryFirst)
+    order: Sequencer
     max_streams: int = 32
 
     def solve(self, problem: Problem, budget: Budget) -> Plan:

@@ -10,6 +10,7 @@ import numpy as np
 from msched.arrays import Int64Array
 from msched.problem import Problem
 from msched.solvers.base import Budget
+from msched.solvers.tensors import op_tensors
 
 
 @dataclass(frozen=True)
@@ -41,18 +42,6 @@ def serial_peak(problem: Problem, order: Int64Array) -> int:
                 live -= size[t]
         live -= sum(size[t] for t in outputs[v] if left[t] == 0 and not kept[t])
     return peak
-
-
-def op_tensors(problem: Problem) -> tuple[list[list[int]], list[list[int]]]:
-    """The tensors, persistent ones aside, that each op produces, and that it consumes (once for each use)."""
-    outputs: list[list[int]] = [[] for _ in range(problem.n)]
-    inputs: list[list[int]] = [[] for _ in range(problem.n)]
-    start, consumer = problem.tensor_consumer_start.tolist(), problem.tensor_consumer.tolist()
-    for t in np.flatnonzero(~problem.tensor_persistent).tolist():
-        outputs[problem.tensor_producer[t]].append(t)
-        for v in consumer[start[t] : start[t + 1]]:
-            inputs[v].append(t)
-    return outputs, inputs
 
 
 def _forwards(problem: Problem) -> Int64Array:
