@@ -38,6 +38,7 @@ def run_again(record: Record, *, trust: bool = False) -> Timeline:
             f"the record builds its input with {', '.join(targets)}, which is not part of msched; "
             "say --trust if you know where the record comes from"
         )
+    inputs.check_complete(record.config)
     graph = inputs.graph_of(record.config)
     if graph.content_hash() != record.input.hash:
         raise OptionError(f"the input {record.input.name!r} has changed since the job ran; run it again")
