@@ -83,13 +83,15 @@ def secured(problem: Problem, plan: Plan, dispatch: Dispatch) -> Plan:
     from msched.simulator import simulate
     from msched.solvers.limits import broken
     from msched.solvers.securing import keep_communicators_in_order, secure
+    from msched.solvers.splitting import split
 
     proven = bound(problem)
     if plan.bound_ns is None or plan.bound_ns < proven.makespan_ns:
         plan = replace(plan, bound_ns=proven.makespan_ns, bound_argument=proven.argument)
     if plan.status in ("infeasible", "timeout"):
         return plan
-    plan = secure(problem, keep_communicators_in_order(problem, plan), dispatch)
+    whole = secure(problem, keep_communicators_in_order(problem, plan), dispatch)
+    plan = split(problem, whole)
     timeline = simulate(problem, plan, dispatch)
     if reason := broken(problem, plan, timeline):
         return replace(plan, status="invalid", reason=reason)
@@ -101,7 +103,7 @@ def secured(problem: Problem, plan: Plan, dispatch: Dispatch) -> Plan:
         )
     if timeline.makespan_ns == plan.bound_ns:
         return replace(plan, status="optimal")
-    return plan
+    return replace(plan, status="feasible") if plan.status == "optimal" and whole is not plan else plan
 
 
 def _without_schedule(status: Any, reason: str) -> Plan:
