@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ _EXACT = "msched.solvers.exact."
 
 @dataclass(frozen=True)
 class Row:
-    """One cell with what only the other cells of its problem can tell: the best bound, the single stream."""
+    """One cell with what only other cells can tell: the best bound of its problem, the single stream of its network."""
 
     record: Record
     variant: str
@@ -50,7 +51,7 @@ class Row:
 
     @property
     def speed_up(self) -> float | None:
-        """Over the plan on a single stream for the same problem."""
+        """Over the shortest plan on a single stream of the same network on the same device, however it was cut."""
         return self.single_ns / self.makespan_ns if self.valid and self.single_ns and self.makespan_ns else None
 
     @property
@@ -94,13 +95,14 @@ def rows(records: Iterable[Record]) -> list[Row]:
         key = record.problem.hash
         if record.bound and (key not in bounds or record.bound.makespan_ns > bounds[key].makespan_ns):
             bounds[key] = record.bound
-        if record.names.solver == BASELINE and record.score and record.status != "invalid":
-            singles[key] = min(record.score.makespan_ns, singles.get(key, record.score.makespan_ns))
+        if record.score and record.status != "invalid" and _on_a_single_stream(record):
+            network = _network(record)
+            singles[network] = min(record.score.makespan_ns, singles.get(network, record.score.makespan_ns))
     variants = _variants(given)
     result = []
     for record, variant in zip(given, variants, strict=True):
         key = record.problem.hash if record.problem else ""
-        row = Row(record, variant, bounds.get(key), singles.get(key))
+        row = Row(record, variant, bounds.get(key), singles.get(_network(record)))
         if row.valid and row.bound and row.makespan_ns is not None and row.makespan_ns < row.bound.makespan_ns:
             raise InternalError(
                 f"{record.names.workload}, {record.names.solver}: {row.makespan_ns} ns is less than the bound of "
@@ -108,6 +110,19 @@ def rows(records: Iterable[Record]) -> list[Row]:
             )
         result.append(row)
     return sorted(result, key=Row.place)
+
+
+def _on_a_single_stream(record: Record) -> bool:
+    return record.names.solver == BASELINE or record.config.get("parallelism") == "single_stream"
+
+
+def _network(record: Record) -> str:
+    """What is computed and on what: equal for cells whose makespans tell what streams are worth."""
+    parts = [
+        record.input.hash if record.input else "",
+        *(record.config.get(k) for k in ("device", "collective", "placement")),
+    ]
+    return json.dumps(parts, sort_keys=True)
 
 
 def _variants(records: list[Record]) -> list[str]:

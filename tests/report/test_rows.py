@@ -20,7 +20,7 @@ def test_speed_up_and_gap_by_hand(record: Make) -> None:
     assert single.speed_up == 1
 
 
-def test_bounds_and_singles_stay_with_their_problem(record: Make) -> None:
+def test_bounds_stay_with_their_problem(record: Make) -> None:
     found = rows(
         [
             record("heft", 800, 500, problem="with 4 streams"),
@@ -28,8 +28,19 @@ def test_bounds_and_singles_stay_with_their_problem(record: Make) -> None:
         ]
     )
     heft = next(row for row in found if row.record.names.solver == "heft")
-    assert heft.speed_up is None
     assert heft.gap == pytest.approx(0.6)
+
+
+def test_speed_up_is_over_the_shortest_single_stream_of_the_network_on_its_device(record: Make) -> None:
+    heft, other = record("heft", 800, 500, problem="in 4 slices"), record("heft", 800, 500, problem="elsewhere")
+    other.config = {**other.config, "device": {"name": "another"}}
+    mode = record("blevel", 1100, 700, problem="one stream in 2 slices")
+    mode.config = {**mode.config, "parallelism": "single_stream"}
+    found = rows([heft, other, mode, record("single", 1200, 700, problem="whole")])
+    assert {(row.record.names.solver, row.speed_up) for row in found if row.record is not other} == {
+        ("heft", 1100 / 800), ("blevel", 1.0), ("single", 1100 / 1200),
+    }  # fmt: skip
+    assert next(row for row in found if row.record is other).speed_up is None
 
 
 def test_status_follows_the_best_bound(record: Make) -> None:
