@@ -17,7 +17,9 @@ _DEBUG = "HYDRA_FULL_ERROR"
 
 
 def main() -> None:
-    """Entry point: user errors become one line on standard error and exit code 2, Ctrl-C exit code 130."""
+    """Entry point: errors of a user or of the file system become one line on standard error and exit code 2, Ctrl-C
+    exit code 130.
+    """
     try:
         app()
     except MschedError as error:
@@ -25,6 +27,14 @@ def main() -> None:
             raise
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
+    except OSError as error:
+        if os.environ.get(_DEBUG) == "1":
+            raise
+        print(f"error: {error.filename or 'output'}: {error.strerror or error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)
 
 
 @app.callback()

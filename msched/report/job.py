@@ -13,6 +13,7 @@ from msched.study import inputs, records
 from msched.study.job import size_of
 from msched.study.progress import duration
 from msched.study.records import Record
+from msched.study.schema import missing
 
 
 def write(job: Path, output: Path, *, trust: bool = False) -> list[Path]:
@@ -38,7 +39,8 @@ def run_again(record: Record, *, trust: bool = False) -> Timeline:
             f"the record builds its input with {', '.join(targets)}, which is not part of msched; "
             "say --trust if you know where the record comes from"
         )
-    inputs.check_complete(record.config)
+    if reason := missing(record.config):
+        raise OptionError(f"the record is damaged, or of another version: {reason}; run the job again")
     graph = inputs.graph_of(record.config)
     if graph.content_hash() != record.input.hash:
         raise OptionError(f"the input {record.input.name!r} has changed since the job ran; run it again")

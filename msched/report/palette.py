@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ FAINT = "#DDDDDD"
 _STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",  # ships with matplotlib, so that a figure looks alike everywhere
     "font.size": 9,
+    "text.parse_math": False,  # a name may hold dollar signs
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.edgecolor": INK,
@@ -55,7 +57,8 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     """The figure as `stem`.png and `stem`.svg, the same bytes each time."""
     stem.parent.mkdir(parents=True, exist_ok=True)
     paths = [stem.with_suffix(".png"), stem.with_suffix(".svg")]
-    with style():
+    with style(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing")  # of scripts that the font lacks: boxes are drawn
         figure.savefig(paths[0], metadata={"Software": None})
         figure.savefig(paths[1], metadata={"Date": None, "Creator": None})
     return paths

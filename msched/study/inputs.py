@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from msched.config import build
@@ -11,7 +10,7 @@ from msched.errors import OptionError
 from msched.graph import OpGraph
 from msched.problem import Problem
 from msched.solvers.base import Solver
-from msched.study.schema import NOT_IDENTITY, Job, leaves
+from msched.study.schema import leaves
 
 if TYPE_CHECKING:
     from msched.solvers.slicing import Candidate
@@ -24,12 +23,6 @@ def check(config: Mapping[str, Any]) -> None:
     for key, value in leaves(config):
         if value == _MISSING:
             raise OptionError(f"{key} has no value; give it as {key}=VALUE")
-
-
-def check_complete(config: Mapping[str, Any]) -> None:
-    """Raise OptionError that names the first key that is not there, as in a record of another version."""
-    if missing := [field.name for field in fields(Job) if field.name not in {*config, *NOT_IDENTITY}]:
-        raise OptionError(f"the config has no {missing[0]!r}; run the job again with this version")
 
 
 def foreign_targets(config: Mapping[str, Any]) -> list[str]:

@@ -6,15 +6,18 @@ import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from msched.errors import FormatError, OptionError
 from msched.plan import Incumbent, Plan, Status
+from msched.study.schema import damage
 
 SCHEMA = "msched.record/1"
 FILE = "record.json"
+Amount = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+Index = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
 State = Literal["done", "failed", "interrupted"]
 
 
@@ -72,10 +75,10 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class Choice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The plan itself."""
 
-    stream: list[int]
-    order: list[int]
-    fences: list[tuple[int, int]]
-    mode: list[int] | None
+    stream: list[Index]
+    order: list[Index]
+    fences: list[tuple[Index, Index]]
+    mode: list[Index] | None
 
     @staticmethod
     def of(plan: Plan) -> Choice:
@@ -103,11 +106,11 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class Score(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the simulator said: ns, bytes, counts; utilisation of each engine 0 to 1."""
 
-    makespan_ns: int
-    peak_bytes: int
-    streams: int
-    waits: int
-    fences: int
+    makespan_ns: Amount
+    peak_bytes: Amount
+    streams: Index
+    waits: Index
+    fences: Index
     utilisation: dict[str, float]
     exposed_communication_ns: int
 
@@ -115,9 +118,9 @@ class Score(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class Proof(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The best lower bound on the makespan, what proved it, and what every argument gave; all ns."""
 
-    makespan_ns: int
+    makespan_ns: Amount
     argument: str
-    each: dict[str, int]
+    each: dict[str, Amount]
 
 
 class Record(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -192,9 +195,14 @@ def load(folder: Path) -> tuple[list[Record], list[str]]:
     records, warnings = [], []
     for path in sorted(folder.rglob(FILE)):
         try:
-            records.append(read(path))
+            record = read(path)
         except FormatError as error:
             warnings.append(f"left out: {error}")
+            continue
+        if reason := damage(record.config):
+            warnings.append(f"left out: {path}: {reason}")
+        else:
+            records.append(record)
     if not records:
         raise OptionError("\n".join([f"{folder} holds no record ({FILE}) that can be read", *warnings]))
     return records, warnings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any
 
@@ -72,6 +72,30 @@ def register() -> None:
     from hydra.core.config_store import ConfigStore
 
     ConfigStore.instance().store(name=NAME, node=Job, provider="msched")
+
+
+def missing(config: Mapping[str, Any]) -> str:
+    """The first thing that a job needs and a resolved config has not, in words, or an empty string."""
+    if lacks := [key.name for key in fields(Job) if key.name not in {*config, *NOT_IDENTITY}]:
+        return f"the config has no {lacks[0]!r}"
+    for group in ("workload", "device"):
+        if not isinstance(config[group], Mapping):
+            return f"{group} is {config[group]!r}, and not the config of one"
+    rule = config["simulator"]
+    if not isinstance(rule, Mapping) or not {"dispatch", "fidelity"} <= rule.keys():
+        return f"simulator is {rule!r}; dispatch and fidelity are needed"
+    return damage(config)
+
+
+def damage(config: Mapping[str, Any]) -> str:
+    """What keeps a record from standing in a table, in words, or an empty string."""
+    if not isinstance(config.get("solver", {}), Mapping):
+        return f"solver is {config['solver']!r}, and not the config of one"
+    objective, known = config.get("objective"), Figure.__members__
+    order = objective.get("order") if isinstance(objective, Mapping) else None
+    if not isinstance(order, (list, tuple)) or not order or not all(str(figure) in known for figure in order):
+        return f"objective is {objective!r}; its order needs figures of {', '.join(known)}"
+    return ""
 
 
 def cell_id(config: Mapping[str, Any]) -> str:

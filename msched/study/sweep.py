@@ -32,6 +32,7 @@ def main(arguments: list[str]) -> None:
     import hydra
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
+    from yaml import YAMLError  # type: ignore[import-untyped]
 
     schema.register()
     entry = hydra.main(config_path=str(conf_directory()), config_name="config", version_base="1.3")(run_cell)
@@ -40,6 +41,8 @@ def main(arguments: list[str]) -> None:
             entry()
         except (HydraException, OmegaConfBaseException) as error:
             raise OptionError(_in_one_line(error)) from error
+        except (YAMLError, UnicodeDecodeError) as error:
+            raise OptionError(f"a config file is not YAML: {' '.join(str(error).split())}") from error
 
 
 def run_cell(config: DictConfig) -> None:
@@ -49,6 +52,8 @@ def run_cell(config: DictConfig) -> None:
     from omegaconf import OmegaConf
 
     plain: Any = OmegaConf.to_container(config, resolve=True, enum_to_str=True)
+    if reason := schema.missing(plain):
+        raise OptionError(f"{reason}; a study begins with defaults: [config, _self_]")
     chosen = HydraConfig.get().runtime.choices
     names = Names(**{group: str(chosen.get(group)) for group in Names.__struct_fields__})
     sweeping = HydraConfig.get().mode == RunMode.MULTIRUN

@@ -99,3 +99,10 @@ def test_ink_is_readable_on_every_colour() -> None:
     assert palette.ink_on("#56B4E9") == palette.INK
     assert palette.ink_on("#000000") == "white"
     assert palette.ink_on("#FFFFFF") == palette.INK
+
+
+def test_names_with_dollar_signs_are_no_formulas(tmp_path: Path) -> None:
+    problem = Problem.from_arrays(duration=[500, 500], edges=[], op_names=["$\\frac{$", "a$b"])
+    plan = Plan(stream=np.zeros(2, np.int64), order=np.arange(2))
+    palette.save(gantt(simulate(problem, plan), "$\\frac{$"), tmp_path / "chart")
+    assert "frac{" in (tmp_path / "chart.svg").read_text()
