@@ -28,7 +28,9 @@ def folder(graph_file: Path, tmp_path: Path) -> Path:
         "workload": {"_target_": "msched.formats.read", "path": str(graph_file)},
         "device": load("device", "atlas_800i_a2"), "solver": load("solver", "single"),
         "simulator": {"dispatch": "arrival", "fidelity": "fixed"}, "objective": {"order": ["makespan_ns"]},
-        "streams": 2, "binding": "free", "parallelism": "full", "slices": 1, "slice_choices": [1, 2], "slice_along": "auto", "slice_around": "collectives", "memory_bytes": None, "collective": "hccl", "placement": {},
+        "streams": 2, "binding": "free", "parallelism": "full",
+        "slices": 1, "slice_choices": [1, 2], "slice_along": "auto", "slice_around": "collectives",
+        "memory_bytes": None, "collective": "hccl", "placement": {},
         "time_limit": 1.0, "workers": 1, "seed": 0, "deterministic": False, "force": False,
     }  # fmt: skip
     names = Names(workload="chain", device="atlas_800i_a2", solver="single")
