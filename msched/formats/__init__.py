@@ -42,12 +42,13 @@ def read(path: str | Path, *, format_name: str | None = None, **parameters: Any)
     """The graph in a file of any known format, gzipped or not.
 
     format_name: for a file that two formats claim or none does; otherwise found by content.
-    parameters: of the format's reader (`dimensions` of ONNX, `training` of PipeDream).
+    parameters: of the format's reader (`dimensions` of ONNX, `training` of PipeDream); None is as if not given.
 
     Raises FormatError that names the file and the place in it, OptionError for a parameter that the reader lacks.
     """
     if not isinstance(path, str | Path):
         raise OptionError(f"path is {path!r}; the path of a file is needed")
+    parameters = {name: value for name, value in parameters.items() if value is not None}
     try:
         module, data = _contents(Path(path), format_name)
         known = [p.name for p in inspect.signature(module.parse).parameters.values() if p.kind is p.KEYWORD_ONLY]

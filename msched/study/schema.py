@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any
 
@@ -64,7 +64,7 @@ class Job:
     study: str
     output: str
     force: bool
-    placement: dict[str, Any] = field(default_factory=dict)
+    placement: Any = None
 
 
 def register() -> None:

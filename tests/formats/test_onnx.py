@@ -302,7 +302,7 @@ OPEN: list[Value] = [("x", FLOAT, ["N", 3, None])]
 def test_open_dimensions_are_one_and_told() -> None:
     graph = parse(model([helper.make_node("Relu", ["x"], ["y"])], OPEN, [("y", FLOAT, ["N", 3, "M"])]), "m")
     assert tensor(graph, "y").bytes == 12
-    assert graph.warnings == ("open dimensions taken as 1: N, x[2]; bind them with dimensions={NAME: SIZE}",)
+    assert graph.warnings == ("open dimensions taken as 1: N, x_2; bind them with dimensions={N: SIZE, ...}",)
 
 
 def test_open_dimensions_can_be_bound() -> None:
@@ -310,7 +310,16 @@ def test_open_dimensions_can_be_bound() -> None:
     graph = parse(data, "m", dimensions={"N": 5, "x[2]": 7})
     assert tensor(graph, "y").bytes == 5 * 3 * 7 * 4
     assert graph.warnings == ()
+    assert tensor(parse(data, "m", dimensions={"x_0": 2, "x_2": 7}), "y").bytes == 2 * 3 * 7 * 4
     assert tensor(parse(data, "m", dimensions={"x[0]": 2, "x[2]": 7}), "y").bytes == 2 * 3 * 7 * 4
+
+
+def test_dimensions_that_share_a_question_mark_are_bound_apart() -> None:
+    data = model([helper.make_node("Relu", ["x.1"], ["y"])], [("x.1", FLOAT, ["?", "?"])], [("y", FLOAT, None)])
+    assert parse(data, "m").warnings == (
+        "open dimensions taken as 1: x_1_0, x_1_1; bind them with dimensions={x_1_0: SIZE, ...}",
+    )
+    assert tensor(parse(data, "m", dimensions={"x_1_0": 2, "x_1_1": 3}), "y").bytes == 2 * 3 * 4
 
 
 def test_a_negative_dimension_is_an_open_one() -> None:
@@ -321,7 +330,7 @@ def test_a_negative_dimension_is_an_open_one() -> None:
 @pytest.mark.parametrize(
     ("dimensions", "message"),
     [
-        ({"M": 2}, r"dimensions: M is no open dimension of this model; open are: N, x\[2\]"),
+        ({"M": 2}, r"dimensions: M is no open dimension of this model; open are: N, x_2"),
         ({"N": 0}, "dimensions: N is 0; a whole number of at least 1 is needed"),
         ({"N": 2.5}, r"dimensions: N is 2\.5; a whole number"),
         ({"N": True}, "dimensions: N is True"),

@@ -33,7 +33,11 @@ class Value:
 
 @dataclass
 class Dimensions:
-    """Sizes of symbolic dimensions, found by symbol or as `tensor[axis]`; those that nobody gave are 1, and noted."""
+    """Sizes of open dimensions, found by symbol, as `tensor[axis]` or as `tensor_axis`; those not given are 1, and noted.
+
+    A dimension without a symbol, or with one that is no word, as the `?` that exporters write for several at once, is
+    noted as `tensor_axis`, so that each can be given apart.
+    """
 
     given: Mapping[str, int]
     assumed: dict[str, None] = field(default_factory=dict)
@@ -48,12 +52,12 @@ class Dimensions:
 
     def size(self, tensor: str, axis: int, symbol: str) -> int:
         """The size of a dimension that the file leaves open."""
-        place = f"{tensor}[{axis}]"
-        for key in (place, symbol):
+        word = re.sub(r"\W", "_", f"{tensor}_{axis}")
+        for key in (f"{tensor}[{axis}]", word, symbol):
             if key and key in self.given:
                 self.used.add(key)
                 return self.given[key]
-        self.assumed[symbol or place] = None
+        self.assumed[symbol if re.fullmatch(r"[A-Za-z]\w*", symbol) else word] = None
         return 1
 
     def warnings(self) -> list[str]:
@@ -65,7 +69,8 @@ class Dimensions:
             )
         if not self.assumed:
             return []
-        return [f"open dimensions taken as 1: {some(list(self.assumed), 20)}; bind them with dimensions={{NAME: SIZE}}"]
+        names = list(self.assumed)
+        return [f"open dimensions taken as 1: {some(names, 20)}; bind them with dimensions={{{names[0]}: SIZE, ...}}"]
 
 
 def load(data: bytes, dimensions: Dimensions, warnings: list[str]) -> tuple[Any, dict[str, Value]]:
