@@ -23,9 +23,9 @@ def duration(ns: float) -> str:
     return f"{ns:.0f} ns"
 
 
-def outcome(record: Record) -> str:
-    """One line: what became of a cell."""
-    name = f"{record.names.workload} on {record.names.device}, {record.names.solver}:"
+def outcome(record: Record, keys: str = "") -> str:
+    """One line: what became of a cell; `keys` tell it from others of its names."""
+    name = f"{record.names.workload} on {record.names.device}, {record.names.solver}{keys}:"
     if record.state == "failed":
         return f"{name} failed: {record.error}"
     if record.score is None or record.bound is None:
@@ -34,7 +34,8 @@ def outcome(record: Record) -> str:
     if record.status == "invalid":
         return f"{score}: {record.reason}"
     distance = f", {record.gap:.2%} above the bound ({record.bound.argument})" if record.gap else ""
-    return f"{score}{distance}, streams: {record.score.streams}, waits: {record.score.waits}"
+    cut = f", slices: {record.slices}" if record.slices != 1 else ""
+    return f"{score}{distance}{cut}, streams: {record.score.streams}, waits: {record.score.waits}"
 
 
 @dataclass

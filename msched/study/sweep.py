@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from msched.config import conf_directory
 from msched.errors import MschedError, OptionError
 from msched.study import job, progress, schema
-from msched.study.records import FILE, Names
+from msched.study.records import FILE, Names, read
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -34,6 +34,8 @@ def main(arguments: list[str]) -> None:
     from omegaconf.errors import OmegaConfBaseException
     from yaml import YAMLError  # type: ignore[import-untyped]
 
+    from msched.study import summary
+
     schema.register()
     entry = hydra.main(config_path=str(conf_directory()), config_name="config", version_base="1.3")(run_cell)
     with _command_line(arguments):
@@ -43,6 +45,8 @@ def main(arguments: list[str]) -> None:
             raise OptionError(_in_one_line(error)) from error
         except (YAMLError, UnicodeDecodeError) as error:
             raise OptionError(f"a config file is not YAML: {' '.join(str(error).split())}") from error
+    if summary.failed:
+        raise JobFailedError("\n".join([f"{len(summary.failed)} jobs failed:", *summary.failed]))
 
 
 def run_cell(config: DictConfig) -> None:
@@ -59,18 +63,26 @@ def run_cell(config: DictConfig) -> None:
     sweeping = HydraConfig.get().mode == RunMode.MULTIRUN
     folder = Path(plain["output"]) / cell_folder(names, plain)
     number = f"job {HydraConfig.get().job.num + 1}: " if sweeping else ""
-    with progress.live(f"{number}{names.workload}  {names.device}  {names.solver}") as live:
-        record, computed = job.run(plain, names, folder, live.on_progress, live.on_tick)
-    line = progress.outcome(record)
+    groups = tuple(f"{group}=" for group in Names.__struct_fields__)
+    swept = [f" {key}" for key in HydraConfig.get().overrides.task if sweeping and not key.startswith(groups)]
+    try:
+        with progress.live(f"{number}{names.workload}  {names.device}  {names.solver}{''.join(swept)}") as live:
+            record, computed = job.run(plain, names, folder, live.on_progress, live.on_tick)
+    except KeyboardInterrupt:
+        print(f"{progress.outcome(read(folder))} (interrupted)\n{folder / FILE}", file=sys.stderr)
+        raise
+    line = progress.outcome(record, "".join(swept))
     if record.state == "failed":
-        print(line if sweeping else f"error: {line}", file=sys.stderr)
         if not sweeping:
+            print(f"error: {line}", file=sys.stderr)
             raise SystemExit(2)
-        raise JobFailedError(f"jobs failed; their records in {plain['output']} say why")
+        return  # the sweep goes on; `summary` lists what failed
     if sys.stdout.isatty() or not sweeping:
         print(line if computed else f"{line} (finished before)")
     if not sweeping:
         print(folder / FILE)
+        if record.warnings:
+            print(f"{len(record.warnings)} warnings in the record; the first: {record.warnings[0]}", file=sys.stderr)
 
 
 def cell_folder(names: Names, config: dict[str, Any]) -> str:

@@ -45,11 +45,13 @@ def test_sweep_goes_on_after_a_failure_and_resumes(
 ) -> None:
     arguments = ["-cd", str(search_path(forks=STUDY)), "-cn", "forks"]
     for _ in range(2):
-        with pytest.raises(sweep.JobFailedError, match="runs/forks"):
+        with pytest.raises(sweep.JobFailedError, match="runs/forks") as caught:
             sweep.main(arguments)
         shown = capsys.readouterr()
-        assert shown.out == ""  # no terminal: quiet but for failures
-        assert shown.err.count("broken on atlas_800i_a2, one: failed: ZeroDivisionError") == 2
+        # no terminal: one line at the end, and what failed
+        assert (shown.out, shown.err) == ("runs/forks: 2 done, 2 failed\n", "")
+        assert str(caught.value).startswith("2 jobs failed:\n")
+        assert str(caught.value).count("broken on atlas_800i_a2, one: failed: ZeroDivisionError") == 2
         found, _ = records.load(Path("runs/forks"))
         assert sorted((r.names.workload, r.seed, r.state) for r in found) == [
             ("broken", 1, "failed"), ("broken", 2, "failed"), ("fork", 1, "done"), ("fork", 2, "done"),

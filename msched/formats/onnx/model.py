@@ -33,7 +33,7 @@ class Value:
 
 @dataclass
 class Dimensions:
-    """Sizes of open dimensions, found by symbol, as `tensor[axis]` or as `tensor_axis`; those not given are 1, and noted.
+    """Sizes of open dimensions, by symbol, as `tensor[axis]` or as `tensor_axis`; those not given are 1, and noted.
 
     A dimension without a symbol, or with one that is no word, as the `?` that exporters write for several at once, is
     noted as `tensor_axis`, so that each can be given apart.
