@@ -13,6 +13,7 @@ from msched.study.records import Proof, Record
 from msched.study.schema import NOT_IDENTITY, leaves
 
 BASELINE = "single"
+_OF_THE_SEARCH = ("solver", "objective", "time_limit", "workers", "seed", "deterministic")
 _EXACT = "msched.solvers.exact."
 
 
@@ -92,7 +93,7 @@ def rows(records: Iterable[Record]) -> list[Row]:
     for record in given:
         if record.problem is None or record.state == "failed":
             continue
-        key = record.problem.hash
+        key = problem_key(record)
         if record.bound and (key not in bounds or record.bound.makespan_ns > bounds[key].makespan_ns):
             bounds[key] = record.bound
         if record.score and record.status != "invalid" and _on_a_single_stream(record):
@@ -101,8 +102,7 @@ def rows(records: Iterable[Record]) -> list[Row]:
     variants = _variants(given)
     result = []
     for record, variant in zip(given, variants, strict=True):
-        key = record.problem.hash if record.problem else ""
-        row = Row(record, variant, bounds.get(key), singles.get(_network(record)))
+        row = Row(record, variant, bounds.get(problem_key(record)), singles.get(_network(record)))
         if row.valid and row.bound and row.makespan_ns is not None and row.makespan_ns < row.bound.makespan_ns:
             raise InternalError(
                 f"{record.names.workload}, {record.names.solver}: {row.makespan_ns} ns is less than the bound of "
@@ -110,6 +110,16 @@ def rows(records: Iterable[Record]) -> list[Row]:
             )
         result.append(row)
     return sorted(result, key=Row.place)
+
+
+def problem_key(record: Record) -> str:
+    """Equal for cells that looked for a plan of the same problem, or of the same choice of problems."""
+    if record.problem is None:
+        return ""
+    if not record.tried:
+        return record.problem.hash
+    asked = {key: value for key, value in record.config.items() if key not in (*NOT_IDENTITY, *_OF_THE_SEARCH)}
+    return json.dumps(asked, sort_keys=True)
 
 
 def _on_a_single_stream(record: Record) -> bool:

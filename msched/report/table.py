@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msched.report.rows import Row
+from msched.report.rows import Row, problem_key
 
 if TYPE_CHECKING:
     import pandas
@@ -28,8 +28,12 @@ _SHOWN: dict[str, tuple[str, Callable[[Any], str]]] = {
     "waits": ("waits", str),
     "fences": ("fences", str),
     "peak_bytes": ("peak, MiB", lambda size: f"{size / 2**20:.1f}"),
+    "heuristic_peak_bytes": ("heuristic peak, MiB", lambda size: f"{size / 2**20:.1f}"),
+    "exact_peak_bytes": ("exact peak, MiB", lambda size: f"{size / 2**20:.1f}"),
     "solve_seconds": ("solve, s", lambda seconds: f"{seconds:.2f}"),
 }
+_SILENT = ("variant", "reason", "slices", "heuristic_slices", "exact_slices")
+_PEAKS = ("heuristic_peak_bytes", "exact_peak_bytes")
 _REAL = ("speed_up", "gap", "heuristic_gap", "exact_gap", "gain", "solve_seconds")
 
 
@@ -45,12 +49,13 @@ def main_table(rows: Iterable[Row], *, timings: bool) -> pandas.DataFrame:
 def side_by_side(rows: Iterable[Row]) -> pandas.DataFrame:
     """One row a problem: its best heuristic and its best exact plan by the objective, and what the latter gains.
 
-    gain: the share of the heuristic's makespan that the exact plan saves.
+    gain: the share of the heuristic's makespan that the exact plan saves, or of its peak live bytes where the objective
+    puts these first; the two peaks stand in the table only then.
     """
     problems: dict[str, list[Row]] = {}
     for row in rows:
         if row.record.problem is not None:
-            problems.setdefault(row.record.problem.hash, []).append(row)
+            problems.setdefault(problem_key(row.record), []).append(row)
     return _frame([_pair(found) for found in problems.values()])
 
 
@@ -97,6 +102,7 @@ def _cells(row: Row) -> dict[str, Any]:
         "device": record.names.device,
         "solver": record.names.solver,
         "variant": row.variant,
+        "slices": _slices(row),
         "ops": record.problem.ops if record.problem else None,
         "makespan_ns": row.makespan_ns,
         "speed_up": row.speed_up,
@@ -118,8 +124,8 @@ def _pair(found: list[Row]) -> dict[str, Any]:
     first = found[0]
     shared = [word for word in first.variant.split() if all(word in row.variant.split() for row in found)]
     gain = None
-    if heuristic and exact and heuristic.makespan_ns and exact.makespan_ns is not None:
-        gain = 1 - exact.makespan_ns / heuristic.makespan_ns
+    if heuristic and exact and (before := _first_figure(heuristic)):
+        gain = 1 - _first_figure(exact) / before
     return {
         "workload": first.record.names.workload,
         "device": first.record.names.device,
@@ -127,25 +133,49 @@ def _pair(found: list[Row]) -> dict[str, Any]:
         "single_ns": first.single_ns,
         "best_heuristic": heuristic.record.names.solver if heuristic else "",
         "heuristic_ns": heuristic.makespan_ns if heuristic else None,
+        "heuristic_slices": _slices(heuristic),
         "heuristic_gap": heuristic.gap if heuristic else None,
+        "heuristic_peak_bytes": _peak(heuristic),
         "exact_solver": exact.record.names.solver if exact else "",
         "exact_ns": exact.makespan_ns if exact else None,
+        "exact_slices": _slices(exact),
         "exact_gap": exact.gap if exact else None,
+        "exact_peak_bytes": _peak(exact),
         "gain": gain,
         "bound_ns": first.bound.makespan_ns if first.bound else None,
         "status": exact.status if exact else "",
     }
 
 
+def _first_figure(row: Row) -> int:
+    return int(row.merit()[0])
+
+
+def _peak(row: Row | None) -> int | None:
+    """Peak live bytes where the objective begins with them."""
+    if row is None or row.record.score is None or row.record.config["objective"]["order"][0] != "peak_bytes":
+        return None
+    return row.record.score.peak_bytes
+
+
+def _slices(row: Row | None) -> str:
+    """The cut that was chosen or asked for, empty for none."""
+    cut = 1 if row is None else row.record.slices
+    if isinstance(cut, int):
+        return "" if cut == 1 else str(cut)
+    return " ".join(f"{pattern}:{k}" for pattern, k in cut.items())
+
+
 def _frame(cells: list[dict[str, Any]]) -> pandas.DataFrame:
-    """Figures keep their type where some are missing; `variant` and `reason` are left out where they say nothing."""
+    """Figures keep their type where some are missing; columns of words are left out where they say nothing."""
     import pandas
 
     frame = pandas.DataFrame(cells)
     for name in frame.columns:
         if name in _SHOWN:
             frame[name] = frame[name].astype("Float64" if name in _REAL else "Int64")
-    silent = [name for name in ("variant", "reason") if name in frame and not frame[name].astype(bool).any()]
+    silent = [name for name in _SILENT if name in frame and not frame[name].astype(bool).any()]
+    silent += [name for name in _PEAKS if name in frame and frame[name].isna().all()]
     return frame.drop(columns=silent)
 
 

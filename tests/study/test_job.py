@@ -210,3 +210,21 @@ def test_gap() -> None:
 def test_errors_of_records_name_the_file(tmp_path: Path) -> None:
     with pytest.raises(MschedError, match=r"record\.json"):
         records.read(tmp_path)
+
+
+def test_a_choice_of_slices_is_recorded_with_the_bound_of_all(
+    config: dict[str, Any], names: Names, tmp_path: Path
+) -> None:
+    small = {"name": "llama", "size": "7b", "tensor_parallel": 8, "layers": 1, "sequence": 512}
+    config.update(workload={"_target_": "msched.networks.network", **small}, slices="auto", slice_choices=[1, 2, 600])
+    record, computed = job.run(config, names, tmp_path)
+    assert (record.state, computed) == ("done", True)
+    assert [one.slices for one in record.tried] == [1, 2, 600]
+    assert record.tried[2].status == "impossible"
+    reached = {one.slices: one.makespan_ns for one in record.tried if one.makespan_ns is not None}
+    assert record.score is not None and record.bound is not None and record.problem is not None
+    assert record.score.makespan_ns == min(reached.values()) == reached[record.slices]
+    assert record.bound.makespan_ns == min(one.bound_ns for one in record.tried if one.bound_ns is not None)
+    again, computed = job.run(config, names, tmp_path)
+    assert not computed
+    assert again.slices == record.slices
