@@ -129,13 +129,8 @@ def _compute(
     record.warnings = list(problem.warnings)
     if len(cuts) > 1:
         record.tried = [Tried(**vars(one)) for one in found.tried]
-        least = min(one.bound_ns for one in found.tried if one.bound_ns is not None)
-        best = Bound(
-            least, "every number of slices", {f"slices {one.slices}": one.bound_ns or 0 for one in found.tried}
-        )
-    record.status, record.reason, record.log = plan.status, plan.reason, list(plan.log)
-    record.claim = Claim(status=plan.status, reason=plan.reason, makespan_ns=plan.predicted_makespan_ns)
-    record.bound = Proof(makespan_ns=best.makespan_ns, argument=best.argument, each=best.each)
+        each = {f"slices {one.slices}": one.bound_ns for one in found.tried if one.bound_ns is not None}
+        best = Bound(min(each.values()), "every number of slices", each)
     if len(cuts) == 1 and plan.bound_ns is not None and plan.bound_ns > best.makespan_ns:
         record.bound = Proof(makespan_ns=plan.bound_ns, argument=plan.bound_argument, each=best.each)
     if not config["deterministic"] and record.seconds["solve"] > _OVERRUN * config["time_limit"] + 1:
