@@ -13,6 +13,8 @@ run: study
 
 # Finished cells are not solved again, unless ARGS=force=true; a table has all cells below runs/NAME.
 study: $(READY)
+	@test -f experiments/$(NAME)/study.yaml || \
+	  { echo "There is no study $(NAME); there are: $(notdir $(patsubst %/study.yaml,%,$(wildcard experiments/*/study.yaml)))"; exit 1; }
 	$(BIN)/msched run -cd experiments/$(NAME) -cn study $(ARGS)
 	$(BIN)/msched table runs/$(NAME)
 	@echo "Tables, figures and one record a cell: runs/$(NAME)"

@@ -66,7 +66,7 @@ def solve(
     from msched.solvers.limits import impossible
 
     if reason := impossible(problem):
-        return _without_schedule("infeasible", reason)
+        return _without_schedule("infeasible", f"{reason}{_known_to_work(problem)}")
     try:
         plan = algorithm.solve(problem, budget)
     except UnassignableError as error:
@@ -104,6 +104,25 @@ def secured(problem: Problem, plan: Plan, dispatch: Dispatch) -> Plan:
     if timeline.makespan_ns == plan.bound_ns:
         return replace(plan, status="optimal")
     return replace(plan, status="feasible") if plan.status == "optimal" and whole is not plan else plan
+
+
+def _known_to_work(problem: Problem) -> str:
+    """The smallest memory limit that a plan was found for, in words, where it is memory that makes it impossible."""
+    if problem.memory_bytes is None or not problem.n:
+        return ""
+    import numpy as np
+
+    from msched.simulator import simulate
+    from msched.solvers.limits import impossible
+    from msched.solvers.order.memory_first import MemoryFirst
+
+    free = replace(problem, memory_bytes=None, streams=1, binding="free", label=np.full(problem.n, -1))
+    if impossible(replace(problem, memory_bytes=None)) or impossible(free):
+        return ""
+    stream = np.zeros(problem.n, np.int64)
+    order = MemoryFirst().sequence(free, stream, Budget())
+    peak = simulate(free, Plan(stream=stream, order=order), "planned").peak_bytes
+    return f"; one op at a time needs {peak} bytes, the smallest limit known to work"
 
 
 def _without_schedule(status: Any, reason: str) -> Plan:

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from msched.config import conf_directory
 from msched.errors import MschedError, OptionError
 from msched.study import job, progress, schema
@@ -60,6 +62,8 @@ def run_cell(config: DictConfig) -> None:
         raise OptionError(f"{reason}; a study begins with defaults: [config, _self_]")
     chosen = HydraConfig.get().runtime.choices
     names = Names(**{group: str(chosen.get(group)) for group in Names.__struct_fields__})
+    if isinstance(path := plain["workload"].get("path"), str):  # a file is known by its name, not by its config
+        names = msgspec.structs.replace(names, workload=Path(path.removesuffix(".gz")).stem or names.workload)
     sweeping = HydraConfig.get().mode == RunMode.MULTIRUN
     folder = Path(plain["output"]) / cell_folder(names, plain)
     number = f"job {HydraConfig.get().job.num + 1}: " if sweeping else ""

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+import msched
 from msched import config
 from msched.problem import Problem
 from msched.solvers.base import Budget, Solver, UnassignableError
@@ -94,3 +95,12 @@ def test_ge_of_the_configuration_knows_the_engines_of_both_makers() -> None:
             engine_names=[compute, collective, "ai_cpu"],
         )
         assert BUILT["ge"].solve(problem, Budget()).stream.tolist() == [1, 0, 1, 1]
+
+
+def test_memory_that_no_plan_can_do_with_names_a_limit_that_works() -> None:
+    # a chain whose second op holds 10 + 20 bytes
+    chain = {"duration": [5, 5, 5], "edges": [(0, 1), (1, 2)], "tensors": [(0, 10, [1]), (1, 20, [2])]}
+    plan = msched.solve(Problem.from_arrays(**chain, memory_bytes=15), "heft")
+    assert plan.status == "infeasible"
+    assert plan.reason.endswith("one op at a time needs 30 bytes, the smallest limit known to work")
+    assert msched.solve(Problem.from_arrays(**chain, memory_bytes=30), "memory_list").status == "optimal"

@@ -108,3 +108,14 @@ def test_folder_of_a_cell_is_readable_and_safe() -> None:
     assert folder.startswith("nets_odd_name-chip-heft-")
     assert Path(folder).name == folder
     assert folder != sweep.cell_folder(names, {"seed": 1})
+
+
+def test_a_file_is_known_by_its_name(search_path: Callable[..., Path], tmp_path: Path, capsys: Any) -> None:
+    file = tmp_path / "two.json"
+    file.write_text(
+        '{"schema": "msched.graph/1", "name": "x", "ops": [{"name": "a", "kind": "Add", "duration_ns": 5}]}'
+    )
+    sweep.main(["-cd", str(search_path()), "workload=file", f"workload.path={file}", "solver=one"])
+    line, path = capsys.readouterr().out.splitlines()
+    assert line.startswith("two on atlas_800i_a2, one:")
+    assert records.read(Path(path)).names.workload == "two"
