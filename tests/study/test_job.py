@@ -222,7 +222,9 @@ def test_a_choice_of_slices_is_recorded_with_the_bound_of_all(
     assert [one.slices for one in record.tried] == [1, 2, 600]
     assert record.tried[2].status == "impossible"
     reached = {one.slices: one.makespan_ns for one in record.tried if one.makespan_ns is not None}
-    assert record.score is not None and record.bound is not None and record.problem is not None
+    assert record.score is not None
+    assert record.bound is not None
+    assert record.problem is not None
     assert record.score.makespan_ns == min(reached.values()) == reached[record.slices]
     assert record.bound.makespan_ns == min(one.bound_ns for one in record.tried if one.bound_ns is not None)
     again, computed = job.run(config, names, tmp_path)

@@ -110,7 +110,9 @@ def test_folder_of_a_cell_is_readable_and_safe() -> None:
     assert folder != sweep.cell_folder(names, {"seed": 1})
 
 
-def test_a_file_is_known_by_its_name(search_path: Callable[..., Path], tmp_path: Path, capsys: Any) -> None:
+def test_a_file_is_known_by_its_name(
+    search_path: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "two.json"
     file.write_text(
         '{"schema": "msched.graph/1", "name": "x", "ops": [{"name": "a", "kind": "Add", "duration_ns": 5}]}'
