@@ -13,7 +13,7 @@ from msched.simulator import Timeline
 
 def impossible(problem: Problem) -> str:
     """Why no plan of the problem can meet its limits, or an empty string when nothing simple forbids one."""
-    for check in (unbindable, _tasks_for_streams, _memory_of_one_op, _memory_of_outputs):
+    for check in (unbindable, _tasks_for_streams, _events_between_engines, _memory_of_one_op, _memory_of_outputs):
         if reason := check(problem):
             return reason
     return ""
@@ -104,6 +104,36 @@ def _tasks_for_streams(problem: Problem) -> str:
     sizes = np.bincount(problem.label[problem.label >= 0])
     if sizes.size and sizes.max() > limit:
         return f"a label joins {int(sizes.max())} ops on one stream, which takes at most {limit} tasks"
+    return ""
+
+
+def _events_between_engines(problem: Problem) -> str:
+    """Where streams are bound to engines, an engine with an op that depends on another engine waits once at least, and
+    one with an op that another engine depends on records once."""
+    if problem.binding != "engine":
+        return ""
+    before, after = problem.engine[problem.edges[:, 0]], problem.engine[problem.edges[:, 1]]
+    count = problem.capacity.size
+    ops = np.bincount(problem.engine, minlength=count)
+    records = np.minimum(np.bincount(before[before != after], minlength=count), 1)
+    received = np.minimum(np.bincount(after[before != after], minlength=count), 1)
+    least = int(max(records.sum(), received.sum()))
+    if problem.events is not None and least > problem.events:
+        return (
+            f"the dependencies between engines take {least} events at least, but events is {problem.events}; "
+            f"allow {least} or more, or binding 'free'"
+        )
+    if (limit := problem.tasks_per_stream) is None:
+        return ""
+    spare = problem.n if problem.streams is None else problem.streams - int((ops > 0).sum())
+    for e in np.flatnonzero(ops).tolist():
+        tasks, own = int(ops[e] + records[e] + 2 * received[e]), int(problem.engine_streams[e])
+        streams = min(int(ops[e]), spare + 1, problem.n if own == UNLIMITED else own)
+        if tasks > limit * streams:
+            return (
+                f"engine {problem.engine_names[e]!r} has {tasks} tasks at least (ops, records and waits), which do not "
+                f"fit on {streams} streams of at most {limit} tasks; allow more of either, or binding 'free'"
+            )
     return ""
 
 
