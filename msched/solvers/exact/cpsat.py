@@ -12,7 +12,7 @@ import numpy as np
 
 from msched.arrays import Int64Array
 from msched.bounds import bound
-from msched.errors import InternalError
+from msched.errors import InternalError, OptionError
 from msched.plan import Incumbent, Plan, Status, durations_and_demands
 from msched.problem import Problem
 from msched.simulator import Timeline, start_times
@@ -80,6 +80,15 @@ class CpSat:
     seeds: tuple[Solver, ...] = ()
     grain_ns: int = 0
     dynamic_precedences: bool = True
+
+    def __post_init__(self) -> None:
+        whole = isinstance(self.grain_ns, int | np.integer) and not isinstance(self.grain_ns, bool)
+        if not whole or self.grain_ns < 0:
+            raise OptionError(
+                f"grain_ns is {self.grain_ns!r}; a whole number of ns is needed, 0 to take the largest that is exact"
+            )
+        if not isinstance(self.dynamic_precedences, bool | np.bool_):
+            raise OptionError(f"dynamic_precedences is {self.dynamic_precedences!r}; true or false is needed")
 
     def solve(self, problem: Problem, budget: Budget) -> Plan:
         """The plan that simulates best among the solution and all seeds, with the bound that was proven."""
@@ -150,7 +159,7 @@ class _Search:
         from ortools.sat.python import cp_model
 
         from msched.solvers.exact.model import Model
-        from msched.solvers.exact.solution import add_hint, decode
+        from msched.solvers.exact.solution import add_hint
 
         streams = Streams.of(self.problem)
         fitting = [c for c in self.candidates if not c.planned_broken and streams.fit(self.problem, c.plan.stream)]
@@ -166,11 +175,7 @@ class _Search:
             engine.parameters.num_workers = self.budget.workers + 1
         status = self._search(engine, model)
         if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            found = Candidate.of(
-                self.problem, decode(model, lambda variable: int(engine.value(variable))), self.budget.dispatch
-            )
-            self._check_claim(found, round(engine.objective_value), scaled.grain)
-            self.candidates.append(found)
+            self._take(engine, model)
         elif status == cp_model.MODEL_INVALID:
             raise InternalError(f"problem {self.problem.name!r} makes an invalid model: {model.cp.validate()[:500]}")
         elif status == cp_model.INFEASIBLE and hint is not None:
@@ -180,6 +185,22 @@ class _Search:
             if not self.impossible:
                 self._raise_bound(engine.best_objective_bound, scaled.grain)
         self.report()
+
+    def _take(self, engine: Any, model: Any) -> Candidate:
+        """The solution as a plan, among the candidates; its ops start when fences can let them go where that helps."""
+        from msched.solvers.exact.solution import decode
+
+        def value(variable: Any) -> int:
+            return int(engine.value(variable))
+
+        claim_ns = round(engine.objective_value) * model.scaled.grain
+        found = Candidate.of(self.problem, decode(model, value), self.budget.dispatch)
+        if self.problem.memory_bytes is not None and (found.planned_broken or found.planned_ns > claim_ns):
+            unmoved = Candidate.of(self.problem, decode(model, value, moved=False), self.budget.dispatch)
+            found = min(found, unmoved, key=lambda c: c.rank)
+        self._check_claim(found, claim_ns, model)
+        self.candidates.append(found)
+        return found
 
     def _grain(self, hint: Candidate | None) -> int:
         """The largest time that divides every figure, for which nothing is rounded; more where the horizon is long."""
@@ -247,16 +268,16 @@ class _Search:
         if lower > self.bound_ns:
             self.bound_ns, self.argument = lower, "CP-SAT"
 
-    def _check_claim(self, found: Candidate, objective: int, grain: int) -> None:
+    def _check_claim(self, found: Candidate, claim_ns: int, model: Any) -> None:
         """Where nothing is rounded, the simulation under `planned` never exceeds the claim (contract, section 3).
 
         Fences that make a plan idle for memory are the exception where events cost time, which the model cannot see.
         """
         exempt = self.problem.memory_bytes is not None and self.problem.record_ns + self.problem.wait_ns > 0
-        exact = exact_grain(self.problem) % grain == 0
-        if exact and found.planned_ns > objective * grain and not exempt:
+        exact = exact_grain(self.problem) % model.scaled.grain == 0 and not model.rounded
+        if exact and found.planned_ns > claim_ns and not exempt:
             raise InternalError(
-                f"the solution of problem {self.problem.name!r} claims {objective * grain} ns and simulates at "
+                f"the solution of problem {self.problem.name!r} claims {claim_ns} ns and simulates at "
                 f"{found.planned_ns} ns; please report the problem (Problem.to_json)"
             )
 

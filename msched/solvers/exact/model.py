@@ -21,12 +21,16 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from msched.problem import Problem
-from msched.solvers.exact.scaled import Scaled, Streams
+from msched.solvers.exact.scaled import Scaled, Streams, counted
 
 
 @dataclass
 class Model:
-    """A CP-SAT model under construction and its variables. `lane[v]` maps a stream to the literal 'op v is on it'."""
+    """A CP-SAT model under construction and its variables. `lane[v]` maps a stream to the literal 'op v is on it'.
+
+    unit[e]: how many units of engine e the model counts as one. rounded: units or bytes were too many for CP-SAT's
+    arithmetic, so that its solutions may hold a little too much.
+    """
 
     scaled: Scaled
     streams: Streams
@@ -38,6 +42,7 @@ class Model:
     interval: dict[tuple[int, int, int | None], Any] = field(default_factory=dict)
     mode: list[list[Any]] = field(default_factory=list)
     need: dict[tuple[int, int], Any] = field(default_factory=dict)
+    unit: dict[int, int] = field(default_factory=dict)
     lane: list[dict[int, Any]] = field(default_factory=list)
     opened: dict[int, dict[int, Any]] = field(default_factory=dict)
     together: dict[tuple[int, int], Any] = field(default_factory=dict)
@@ -48,6 +53,7 @@ class Model:
     issue: list[Any] = field(default_factory=list)
     first: dict[tuple[int, int], Any] = field(default_factory=dict)
     makespan: Any = None
+    rounded: bool = False
 
     def __post_init__(self) -> None:
         self._ops()
@@ -173,31 +179,35 @@ class Model:
         scaled, problem = self.scaled, self.scaled.problem
         rows = np.searchsorted(problem.mode_op, np.arange(problem.n + 1))
         for e, capacity in enumerate(problem.capacity.tolist()):
-            intervals, demands, least, shortest, energy = [], [], [], [], []
+            ops, needs, sizes = [], [], []
             for v in range(problem.n):
-                needs = [int(problem.demand[v, e]), *problem.mode_demand[rows[v] : rows[v + 1], e].tolist()]
-                sizes = [int(scaled.duration[v]), *scaled.mode_duration[rows[v] : rows[v + 1]].tolist()]
-                if not any(q and d for q, d in zip(needs, sizes, strict=True)):
-                    continue
-                intervals.append(self._interval(v))
-                least.append(min(needs))
-                shortest.append(min(sizes))
-                if self.mode[v]:
-                    self.need[v, e] = self.cp.new_int_var(min(needs), max(needs), f"need{v}_{e}")
-                    self.cp.add(self.need[v, e] == sum(c * q for c, q in zip(self.mode[v], needs, strict=True)))
-                    demands.append(self.need[v, e])
-                    energy.append(sum(c * (q * d) for c, q, d in zip(self.mode[v], needs, sizes, strict=True)))
-                else:
-                    demands.append(needs[0])
-                    energy.append(needs[0] * sizes[0])
-            if not intervals:
+                need = [int(problem.demand[v, e]), *problem.mode_demand[rows[v] : rows[v + 1], e].tolist()]
+                size = [int(scaled.duration[v]), *scaled.mode_duration[rows[v] : rows[v + 1]].tolist()]
+                if any(q and d for q, d in zip(need, size, strict=True)):
+                    ops.append(v)
+                    needs.append(need)
+                    sizes.append(size)
+            if not ops:
                 continue
+            intervals, demands, energy = [self._interval(v) for v in ops], [], []
             # An empty interval needs no room on an engine, but a no-overlap keeps it out of the inside of others.
-            if min(least) * 2 > capacity and min(shortest) > 0:
+            alone = min(map(min, needs)) * 2 > capacity and min(map(min, sizes)) > 0
+            needs, room, self.unit[e], exact = counted(needs, capacity, self.horizon)
+            self.rounded |= not exact
+            for v, need, size in zip(ops, needs, sizes, strict=True):
+                if self.mode[v]:
+                    self.need[v, e] = self.cp.new_int_var(min(need), max(need), f"need{v}_{e}")
+                    self.cp.add(self.need[v, e] == sum(c * q for c, q in zip(self.mode[v], need, strict=True)))
+                    demands.append(self.need[v, e])
+                    energy.append(sum(c * (q * d) for c, q, d in zip(self.mode[v], need, size, strict=True)))
+                else:
+                    demands.append(need[0])
+                    energy.append(need[0] * size[0])
+            if alone:
                 self.cp.add_no_overlap(intervals)
             else:
-                self.cp.add_cumulative(intervals, demands, capacity)
-            self.cp.add(self.makespan * capacity >= sum(energy))
+                self.cp.add_cumulative(intervals, demands, room)
+            self.cp.add(self.makespan * room >= sum(energy))
 
     def _streams(self) -> None:
         if self.streams.policy == "choice":
@@ -259,12 +269,14 @@ class Model:
                 self.cp.add_max_equality(end, ends)
             self.tensor_span[t] = self.cp.new_int_var(0, self.horizon, f"tensor{t}_span")
             intervals.append(self.cp.new_interval_var(self.start[producer], self.tensor_span[t], end, f"tensor{t}"))
-            sizes.append(int(problem.tensor_bytes[t]))
+            sizes.append([int(problem.tensor_bytes[t])])
         for v in np.flatnonzero(problem.workspace > 0).tolist():
             intervals.append(self._interval(v))
-            sizes.append(int(problem.workspace[v]))
+            sizes.append([int(problem.workspace[v])])
         room = problem.memory_bytes - int(problem.tensor_bytes[problem.tensor_persistent].sum())
-        self.cp.add_cumulative(intervals, sizes, room)
+        sizes, room, _, exact = counted(sizes, room, self.horizon)
+        self.rounded |= not exact
+        self.cp.add_cumulative(intervals, [size for (size,) in sizes], room)
 
     def _host(self) -> None:
         if not self.scaled.host:

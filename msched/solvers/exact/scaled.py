@@ -8,6 +8,7 @@ whose simulation in nanoseconds is the claim.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,6 +19,7 @@ from msched.bounds import best_heads_and_tails, bound
 from msched.problem import UNLIMITED, Problem
 
 Policy = Literal["count", "fixed", "choice"]
+_ENERGY = 2**50  # units x grains of one resource that CP-SAT is trusted with; from 2^58 on it loses solutions
 _LANES = 60_000  # op-by-stream literals that a model may hold; beyond, fewer streams and no claim of optimality
 
 
@@ -135,3 +137,17 @@ def exact_grain(problem: Problem) -> int:
     costs = (problem.gap_ns, problem.record_ns + problem.wait_ns, problem.host_issue_ns)
     figures = np.concatenate([problem.duration, problem.mode_duration, problem.delay, np.array(costs, np.int64)])
     return int(np.gcd.reduce(figures))
+
+
+def counted(amounts: list[list[int]], capacity: int, horizon: int) -> tuple[list[list[int]], int, int, bool]:
+    """Amounts of one resource, a list for each op, and its capacity in a unit so coarse that CP-SAT cannot overflow.
+
+    The greatest common divisor loses nothing. Where the figures stay too large they are divided and rounded down, which
+    keeps every schedule of the problem: sums of rounded amounts never exceed the rounded sum. Third
+    and fourth: that unit, and whether nothing was lost.
+    """
+    unit = math.gcd(capacity, *(amount for row in amounts for amount in row)) or 1
+    most = max(capacity, sum(max(row) for row in amounts)) // unit
+    coarser = -(-most * max(1, horizon) // _ENERGY)
+    unit *= max(1, coarser)
+    return [[amount // unit for amount in row] for row in amounts], capacity // unit, unit, coarser <= 1

@@ -57,7 +57,7 @@ def _hints(model: Model, plan: Plan, start: Int64Array, end: Int64Array) -> Iter
             yield model.end[v], int(end[v])
     demand = durations_and_demands(problem, plan)[1]
     for (v, e), need in model.need.items():
-        yield need, int(demand[v, e])
+        yield need, int(demand[v, e]) // model.unit[e]
     if model.lane:
         yield from _lane_hints(model, plan)
     for row, count in model.stream_count.items():
@@ -99,19 +99,22 @@ def _lane_hints(model: Model, plan: Plan) -> Iterator[tuple[Any, int]]:
         yield same, int(plan.stream[u] == plan.stream[v])
 
 
-def decode(model: Model, value: Callable[[Any], int]) -> Plan:
-    """The plan of a solution: streams, issue order and modes, with its start times in ns as predictions."""
+def decode(model: Model, value: Callable[[Any], int], *, moved: bool = True) -> Plan:
+    """The plan of a solution: streams, issue order and modes, with its start times in ns as predictions.
+
+    moved: under a memory limit, whether ops start when a fence can let them go; else when CP-SAT says.
+    """
     problem, scaled = model.scaled.problem, model.scaled
     start = np.array([value(variable) for variable in model.start], np.int64)
     mode = np.array([next((k for k, m in enumerate(ms) if value(m)), 0) for ms in model.mode], np.int64)
     duration = scaled_duration(model, Plan(stream=start, order=start, mode=mode))
     if model.streams.policy == "count" and not scaled.gap:
         _left_justify_empty(problem, start, duration)
-    if problem.memory_bytes is not None:
-        _start_at_finishes(start, duration)
     rank = np.empty(problem.n, np.int64)
     rank[problem.topological_order] = np.arange(problem.n)
     order = np.lexsort((rank, duration > 0, start))  # what takes no time goes before what starts then
+    if moved and problem.memory_bytes is not None:
+        _start_at_releases(model, order, start, duration)
     stream = _streams(model, value, order, start, start + duration + scaled.gap)
     return Plan(
         stream=stream,
@@ -131,17 +134,22 @@ def _left_justify_empty(problem: Problem, start: Int64Array, duration: Int64Arra
             start[v] = (start[before] + duration[before]).max(initial=0)
 
 
-def _start_at_finishes(start: Int64Array, duration: Int64Array) -> None:
-    """Move every op back to the last finish before it, so that a fence can hold it there.
+def _start_at_releases(model: Model, order: Int64Array, start: Int64Array, duration: Int64Array) -> None:
+    """Move every op back to the last time before it at which something lets it go, so that a fence can hold it there.
 
-    Nothing finishes in between, so at that time the dependencies are met, and no fewer units and bytes are free.
+    That is a finish, alone or with the gap or an event after it, the end of one of its own delays, or an issue of the
+    host. None lies in between, so there each constraint that the op met at its start is met already, and since the
+    times only grow in number the order stays as it was.
     """
-    by_start = np.lexsort((duration > 0, start))
-    finishes = np.zeros(1, np.int64)
-    for v in by_start.tolist():
-        start[v] = finishes[np.searchsorted(finishes, start[v], side="right") - 1]
-        end = start[v] + duration[v]
-        finishes = np.insert(finishes, np.searchsorted(finishes, end), end)
+    scaled, problem = model.scaled, model.scaled.problem
+    after = np.unique([0, scaled.gap, scaled.fence_lag])
+    times = np.arange(problem.n + 1) * scaled.host if scaled.host else np.zeros(1, np.int64)
+    for v in order.tolist():
+        row = slice(problem.predecessor_start[v], problem.predecessor_start[v + 1])
+        before, lag = problem.predecessor[row], scaled.lag[problem.predecessor_edge[row]]
+        own = start[before] + duration[before] + lag
+        start[v] = max(times[np.searchsorted(times, start[v], side="right") - 1], own[own <= start[v]].max(initial=0))
+        times = np.union1d(times, np.append(start[v] + duration[v] + after, start[v]))
 
 
 def _streams(

@@ -1,0 +1,72 @@
+"""The exact solver on figures that CP-SAT's 64 bits cannot multiply, and on options of the wrong kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import msched
+from msched.errors import OptionError
+from msched.problem import Problem
+from msched.solvers.exact.cpsat import CpSat
+from msched.solvers.exact.scaled import counted
+from tests.reference.brute_force import optimum
+
+HUGE = 2**60
+
+
+@pytest.mark.parametrize("most", [HUGE, HUGE // 8])
+def test_a_divisor_of_all_units_changes_nothing(most: int) -> None:
+    # On four units, ops that hold 4, 2 and 2 for 5, 7 and 9 ns: 5 and then 9 beside 7.
+    unit = most // 4
+    problem = Problem.from_arrays(duration=[5, 7, 9], demand=[[4 * unit], [2 * unit], [2 * unit]], capacity=[4 * unit])
+    plan = msched.solve(problem, "cpsat")
+    assert plan.status == "optimal"
+    assert msched.simulate(problem, plan).makespan_ns == 14
+
+
+@pytest.mark.parametrize("modes", [[], [(4, 3, [2**59 + 1])]])
+def test_units_without_a_divisor_keep_the_bound_and_the_plan_valid(modes: Any) -> None:
+    problem = Problem.from_arrays(
+        duration=[5, 7, 9, 4, 6], edges=[(0, 3), (1, 4)], demand=[[HUGE], [HUGE // 2], [HUGE], [3], [HUGE]],
+        capacity=[2 * HUGE], streams=3, record_ns=2, modes=modes,
+    )  # fmt: skip
+    best = optimum(problem)
+    assert best is not None
+    plan = msched.solve(problem, "cpsat", dispatch="planned")
+    timeline = msched.simulate(problem, plan, "planned")
+    assert plan.bound_ns is not None
+    assert plan.bound_ns <= best[0] <= timeline.makespan_ns
+    assert msched.validate(problem, plan, timeline, "planned") == []
+
+
+def test_bytes_near_the_end_of_64_bits_count() -> None:
+    # Either tensor fits the memory, both do not: 1 + 5 + 2 for one branch, then 5 + 2 for the other.
+    problem = Problem.from_arrays(
+        duration=[1, 5, 5, 2, 2], edges=[(0, 1), (0, 2), (1, 3), (2, 4)],
+        tensors=[(1, HUGE // 4 + 1, [3]), (2, HUGE // 4 + 1, [4])], memory_bytes=HUGE // 2,
+    )  # fmt: skip
+    plan = msched.solve(problem, "cpsat", dispatch="planned")
+    timeline = msched.simulate(problem, plan, "planned")
+    assert timeline.peak_bytes <= HUGE // 2
+    assert timeline.makespan_ns == 15
+
+
+def test_rounded_amounts_fit_whenever_the_true_ones_do() -> None:
+    amounts = [[HUGE], [HUGE // 2 + 1], [3], [HUGE // 2 - 4]]
+    rounded, room, unit, exact = counted(amounts, 2 * HUGE, 100)
+    assert not exact
+    assert unit > 1
+    assert sum(row[0] for row in amounts) == 2 * HUGE
+    assert sum(row[0] for row in rounded) <= room
+    assert counted([[6], [9, 3]], 12, 100) == ([[2], [3, 1]], 4, 3, True)
+    assert counted([[0], [0]], 0, 100) == ([[0], [0]], 0, 1, True)
+
+
+@pytest.mark.parametrize("value", [-1, 0.5, "2", True, None])
+def test_a_grain_that_is_no_whole_number_is_refused(value: Any) -> None:
+    with pytest.raises(OptionError, match="grain_ns is "):
+        CpSat(grain_ns=value)
+    with pytest.raises(OptionError, match="grain_ns is "):
+        msched.solve(Problem.from_arrays(duration=[1]), "cpsat", grain_ns=value)
