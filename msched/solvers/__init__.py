@@ -5,10 +5,12 @@ The module can be called: `msched.solvers()` is `msched.solvers.names()`.
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from numbers import Integral, Real
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from msched.arrays import Int64Array
 
 __all__ = ["names", "secured", "solve"]
+
+_MOST_WORKERS = 9_999  # CP-SAT takes ten thousand, of which the exact solver may start one more than it is told
 
 
 def names() -> list[str]:
@@ -51,18 +55,18 @@ def solve(
     The plan's `bound_ns` holds for every plan of the problem. Its `status` is `infeasible` only where no plan can meet
     the limits, `invalid` where this solver's plan breaks one, `timeout` where none was found, each with a `reason`.
 
-    Raises OptionError for an unknown solver or parameter, InternalError when a plan beats a bound.
+    Raises OptionError for an unknown solver or parameter or a value that an option cannot take, InternalError when a
+    plan beats a bound.
     """
-    if time_limit < 0 or workers < 1:
-        raise OptionError(f"time_limit is {time_limit} and workers is {workers}; 0 or more, and at least 1, are needed")
-    if dispatch not in get_args(Dispatch):
-        raise OptionError(f"dispatch {dispatch!r} is not known; there are: {', '.join(get_args(Dispatch))}")
+    _check_options(time_limit, workers, seed, dispatch)
     if parameters and not isinstance(solver, str):
         raise OptionError(f"parameters {sorted(parameters)} go with a solver's name; this is an instance")
     algorithm: Solver = (
         config.build(config.merged(config.load("solver", solver), parameters)) if isinstance(solver, str) else solver
     )
-    budget = Budget(time_limit, workers, seed, deterministic, dispatch, on_progress, stop or threading.Event())
+    budget = Budget(
+        float(time_limit), int(workers), int(seed), deterministic, dispatch, on_progress, stop or threading.Event()
+    )
     from msched.solvers.limits import impossible
 
     if reason := impossible(problem):
@@ -72,6 +76,18 @@ def solve(
     except UnassignableError as error:
         return _without_schedule("invalid", str(error))
     return secured(problem, plan, dispatch)
+
+
+def _check_options(time_limit: Any, workers: Any, seed: Any, dispatch: Any) -> None:
+    """Raise OptionError that names the first option of `solve` whose value is of the wrong kind or out of range."""
+    number = isinstance(time_limit, Real) and not isinstance(time_limit, bool)
+    if not number or not 0 <= time_limit < math.inf:
+        raise OptionError(f"time_limit is {time_limit!r}; a finite number of seconds, 0 or more, is needed")
+    for name, value, least, most in (("workers", workers, 1, _MOST_WORKERS), ("seed", seed, 0, 2**31 - 1)):
+        if not isinstance(value, Integral) or isinstance(value, bool) or not least <= int(value) <= most:
+            raise OptionError(f"{name} is {value!r}; a whole number from {least} to {most} is needed")
+    if not isinstance(dispatch, str) or dispatch not in get_args(Dispatch):
+        raise OptionError(f"dispatch {dispatch!r} is not known; there are: {', '.join(get_args(Dispatch))}")
 
 
 def secured(problem: Problem, plan: Plan, dispatch: Dispatch) -> Plan:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import msched
@@ -70,3 +71,24 @@ def test_a_grain_that_is_no_whole_number_is_refused(value: Any) -> None:
         CpSat(grain_ns=value)
     with pytest.raises(OptionError, match="grain_ns is "):
         msched.solve(Problem.from_arrays(duration=[1]), "cpsat", grain_ns=value)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *(("time_limit", value) for value in (-1, float("nan"), float("inf"), "5", None, True)),
+        *(("workers", value) for value in (0, 1.5, "2", None, True, 10**6)),
+        *(("seed", value) for value in (-1, 2**31, 1.0, "0", None)),
+        *(("dispatch", value) for value in ("fifo", None, 3, ["arrival"])),
+    ],
+)
+def test_an_option_of_the_wrong_kind_is_refused_by_name(option: str, value: Any) -> None:
+    with pytest.raises(OptionError, match=f"{option} "):
+        msched.solve(Problem.from_arrays(duration=[1]), "cpsat", **{option: value})
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    plan = msched.solve(
+        Problem.from_arrays(duration=[1, 2]), "cpsat", time_limit=np.float64(1), workers=np.int64(1), seed=np.int64(7)
+    )
+    assert plan.status == "optimal"
