@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,6 +120,11 @@ def problem_key(record: Record) -> str:
         return record.problem.hash
     asked = {key: value for key, value in record.config.items() if key not in (*NOT_IDENTITY, *_OF_THE_SEARCH)}
     return json.dumps(asked, sort_keys=True)
+
+
+def shared_variant(found: Sequence[Row]) -> list[str]:
+    """The words of the variants that all rows of a problem have in common."""
+    return [word for word in found[0].variant.split() if all(word in row.variant.split() for row in found)]
 
 
 def _on_a_single_stream(record: Record) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msched.report.rows import Row, problem_key
+from msched.report.rows import Row, problem_key, shared_variant
 
 if TYPE_CHECKING:
     import pandas
@@ -122,14 +122,13 @@ def _pair(found: list[Row]) -> dict[str, Any]:
     heuristic = min((row for row in found if row.valid and not row.exact), key=Row.merit, default=None)
     exact = min((row for row in found if row.valid and row.exact), key=Row.merit, default=None)
     first = found[0]
-    shared = [word for word in first.variant.split() if all(word in row.variant.split() for row in found)]
     gain = None
     if heuristic and exact and (before := _first_figure(heuristic)):
         gain = 1 - _first_figure(exact) / before
     return {
         "workload": first.record.names.workload,
         "device": first.record.names.device,
-        "variant": " ".join(shared),
+        "variant": " ".join(shared_variant(found)),
         "single_ns": first.single_ns,
         "best_heuristic": heuristic.record.names.solver if heuristic else "",
         "heuristic_ns": heuristic.makespan_ns if heuristic else None,
