@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import onnx
 import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
@@ -302,7 +304,10 @@ OPEN: list[Value] = [("x", FLOAT, ["N", 3, None])]
 def test_open_dimensions_are_one_and_told() -> None:
     graph = parse(model([helper.make_node("Relu", ["x"], ["y"])], OPEN, [("y", FLOAT, ["N", 3, "M"])]), "m")
     assert tensor(graph, "y").bytes == 12
-    assert graph.warnings == ("open dimensions taken as 1: N, x_2; bind them with dimensions={N: SIZE, ...}",)
+    assert graph.warnings == (
+        "open dimensions taken as 1: N, x_2; give their sizes as 'workload.dimensions={N: 1, x_2: 1}' on the command "
+        "line, as dimensions={...} in Python",
+    )
 
 
 def test_open_dimensions_can_be_bound() -> None:
@@ -316,10 +321,28 @@ def test_open_dimensions_can_be_bound() -> None:
 
 def test_dimensions_that_share_a_question_mark_are_bound_apart() -> None:
     data = model([helper.make_node("Relu", ["x.1"], ["y"])], [("x.1", FLOAT, ["?", "?"])], [("y", FLOAT, None)])
-    assert parse(data, "m").warnings == (
-        "open dimensions taken as 1: x_1_0, x_1_1; bind them with dimensions={x_1_0: SIZE, ...}",
-    )
+    assert parse(data, "m").warnings[0].startswith("open dimensions taken as 1: x_1_0, x_1_1;")
     assert tensor(parse(data, "m", dimensions={"x_1_0": 2, "x_1_1": 3}), "y").bytes == 2 * 3 * 4
+
+
+def test_names_of_open_dimensions_are_unique_and_no_numbers() -> None:
+    # "1" and "1_" would both give 1__0, null and 1_0 are no text on a command line, and M_0 is a symbol
+    inputs: list[Value] = [(name, FLOAT, ["null"]) for name in ("1", "a.b", "a_b")] + [("M", FLOAT, [None, "M_0"])]
+    data = model([helper.make_node("Relu", ["M"], ["y"])], inputs, [("y", FLOAT, None)])
+    names = ["dim_1_0", "a_b_0", "a_b_0_", "M_0_", "M_0"]
+    assert parse(data, "m").warnings[0].startswith(f"open dimensions taken as 1: {', '.join(names)};")
+    graph = parse(data, "m", dimensions={name: size for size, name in enumerate(names, 2)})
+    assert [tensor(graph, name).bytes // 4 for name in ("1", "a.b", "a_b", "M")] == [2, 3, 4, 5 * 6]
+    assert graph.warnings == ()
+
+
+def test_the_override_of_the_warning_works_on_the_command_line() -> None:
+    data = model([helper.make_node("Relu", ["x"], ["y"])], [("x", FLOAT, ["N", 3, None, "?"])], [("y", FLOAT, None)])
+    override = re.findall("'(.+?)'", parse(data, "m").warnings[0])
+    sizes = OverridesParser.create().parse_override(override[0].replace("N: 1", "N: 2")).value()
+    graph = parse(data, "m", dimensions=sizes)
+    assert tensor(graph, "y").bytes == 2 * 3 * 4
+    assert graph.warnings == ()
 
 
 def test_a_negative_dimension_is_an_open_one() -> None:

@@ -14,6 +14,7 @@ from msched.errors import FormatError, OptionError
 LARGEST_NODES = 1_000_000  # after inlining: functions that call each other twice grow exponentially
 _SHAPE_DATA_BYTES = 4096  # larger constants are weights; shape inference never looks into those
 _BITS = {"DOUBLE": 64, "BOOL": 8, "STRING": 0, "FLOAT": 32}  # other element types carry theirs in their name
+_NO_TEXT = ("null", "true", "false", "nan", "inf")  # to the grammar of a command line
 
 Shape = tuple[int, ...]
 
@@ -36,12 +37,15 @@ class Dimensions:
     """Sizes of open dimensions, by symbol, as `tensor[axis]` or as `tensor_axis`; those not given are 1, and noted.
 
     A dimension without a symbol, or with one that is no word, as the `?` that exporters write for several at once, is
-    noted as `tensor_axis`, so that each can be given apart.
+    noted as `tensor_axis`, so that each can be given apart. No two are noted by the same name, and every name is one
+    that the grammar of a command line takes for text.
     """
 
     given: Mapping[str, int]
     assumed: dict[str, None] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
+    _of_inputs: int = 0
+    _owner: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.given, Mapping):
@@ -52,13 +56,24 @@ class Dimensions:
 
     def size(self, tensor: str, axis: int, symbol: str) -> int:
         """The size of a dimension that the file leaves open."""
-        word = re.sub(r"\W", "_", f"{tensor}_{axis}")
-        for key in (f"{tensor}[{axis}]", word, symbol):
+        exact = f"{tensor}[{axis}]"
+        word = self._word(tensor, axis, exact)
+        for key in (exact, word, symbol):
             if key and key in self.given:
                 self.used.add(key)
                 return self.given[key]
-        self.assumed[symbol if re.fullmatch(r"[A-Za-z]\w*", symbol) else word] = None
+        self.assumed[symbol if _is_word(symbol) else word] = None
         return 1
+
+    def bind(self, inputs: Sequence[Any]) -> None:
+        """Write the sizes into the open dimensions of `inputs` (ValueInfoProto): all other shapes follow from them."""
+        shapes = [(v.name, v.type.tensor_type.shape.dim) for v in inputs if v.type.HasField("tensor_type")]
+        self._owner = {dim.dim_param: dim.dim_param for _, dims in shapes for dim in dims if dim.dim_param}
+        for name, dims in shapes:
+            for axis, dim in enumerate(dims):
+                if not dim.HasField("dim_value") or dim.dim_value < 0:
+                    dim.dim_value = self.size(name, axis, dim.dim_param)
+        self._of_inputs = len(self.assumed)
 
     def warnings(self) -> list[str]:
         """What was assumed. Raises OptionError for a given size that no tensor asked for."""
@@ -70,7 +85,24 @@ class Dimensions:
         if not self.assumed:
             return []
         names = list(self.assumed)
-        return [f"open dimensions taken as 1: {some(names, 20)}; bind them with dimensions={{{names[0]}: SIZE, ...}}"]
+        sizes = ", ".join(f"{name}: 1" for name in names[: min(self._of_inputs, 8) or 8])
+        return [
+            f"open dimensions taken as 1: {some(names, 20)}; give their sizes as 'workload.dimensions={{{sizes}}}' "
+            f"on the command line, as dimensions={{...}} in Python"
+        ]
+
+    def _word(self, tensor: str, axis: int, exact: str) -> str:
+        word = re.sub(r"[^A-Za-z0-9_]", "_", f"{tensor}_{axis}")
+        if not re.match("[A-Za-z]", word):
+            word = f"dim_{word}"
+        while self._owner.setdefault(word, exact) != exact:
+            word += "_"
+        return word
+
+
+def _is_word(symbol: str) -> bool:
+    """Whether a command line takes it for text: `1_0` would be the number ten."""
+    return bool(re.fullmatch("[A-Za-z][A-Za-z0-9_]*", symbol)) and symbol.lower() not in _NO_TEXT
 
 
 def load(data: bytes, dimensions: Dimensions, warnings: list[str]) -> tuple[Any, dict[str, Value]]:
@@ -157,11 +189,7 @@ def _infer(model: Any, dimensions: Dimensions, warnings: list[str]) -> dict[str,
 
     graph = model.graph
     weights = {t.name for t in graph.initializer}
-    for value in graph.input:
-        if value.name not in weights and value.type.HasField("tensor_type"):
-            for axis, dim in enumerate(value.type.tensor_type.shape.dim):
-                if not dim.HasField("dim_value") or dim.dim_value < 0:
-                    dim.dim_value = dimensions.size(value.name, axis, dim.dim_param)
+    dimensions.bind([value for value in graph.input if value.name not in weights])
     declared = {v.name: v.type for v in (*graph.value_info, *graph.output)}
     light = onnx.ModelProto()
     light.CopyFrom(model)
