@@ -24,20 +24,25 @@ _TRIALS = 2000  # simulations that the removal of fences may cost
 def secure(problem: Problem, plan: Plan, dispatch: str) -> Plan:
     """`plan` with fences, if they make it better under `dispatch`; else `plan` as it is.
 
-    The aim is the makespan under `planned`, or the predicted start times where the plan has them and a memory limit
-    makes idling worth while. Some aims cannot be held when events cost time: then the best plan met is returned.
+    The aim is the makespan under `planned`; where that breaks or cannot keep a memory limit, the predicted start times
+    of a plan that has them. Some aims cannot be held when events cost time: then the best plan met is returned.
     """
     if not problem.n:
         return plan
-    aim = _Aim.of(problem, plan, dispatch)
+    starts = [start_times(problem, plan, "planned")]
+    if plan.predicted_start_ns is not None and problem.memory_bytes is not None:
+        starts.append(plan.predicted_start_ns)  # these may idle on purpose, and leave events their time
     best = plan
-    if aim.held(best):
-        return plan
-    if dispatch != "planned":
-        best = min(best, _stop_overtaking(aim, plan), key=aim.score)
-    if not aim.held(best):
-        best = min(best, _pin(aim, plan), key=aim.score)
-    return _remove_needless(aim, best, kept=len(plan.fences))
+    for start in starts:
+        aim = _Aim.of(problem, plan, dispatch, start)
+        if aim.held(plan):
+            return plan
+        if aim.excess(aim.start, plan) and start is not starts[-1]:
+            continue
+        best = min(best, _reach(aim, plan), key=aim.score)
+        if not aim.score(best)[0]:
+            break
+    return best
 
 
 def keep_communicators_in_order(problem: Problem, plan: Plan) -> Plan:
@@ -68,13 +73,8 @@ class _Aim:
     holds: BoolArray  # (n, E): engines of which the op holds units
 
     @staticmethod
-    def of(problem: Problem, plan: Plan, dispatch: str) -> _Aim:
+    def of(problem: Problem, plan: Plan, dispatch: str, start: Int64Array) -> _Aim:
         duration, demand = durations_and_demands(problem, plan)
-        start = start_times(problem, plan, "planned")
-        if plan.predicted_start_ns is not None and problem.memory_bytes is not None:
-            planned = Timeline(problem, plan, start, start + duration)
-            if planned.peak_bytes > problem.memory_bytes:  # the plan idles on purpose
-                start = plan.predicted_start_ns
         position = np.empty(problem.n, np.int64)
         position[plan.order] = np.arange(problem.n)
         finish = start + duration
@@ -86,16 +86,19 @@ class _Aim:
     def sync(self) -> int:
         return self.problem.record_ns + self.problem.wait_ns
 
-    def run(self, plan: Plan) -> Timeline:
-        start = start_times(self.problem, plan, self.dispatch)
-        return Timeline(self.problem, plan, start, start + self.duration)
+    def run(self, plan: Plan) -> Int64Array:
+        return start_times(self.problem, plan, self.dispatch)
+
+    def excess(self, start: Int64Array, plan: Plan) -> int:
+        """Bytes over the limit when the ops start at these times."""
+        if (limit := self.problem.memory_bytes) is None:
+            return 0
+        return max(0, Timeline(self.problem, plan, start, start + self.duration).peak_bytes - limit)
 
     def score(self, plan: Plan) -> tuple[int, int, int]:
         """Bytes over the limit, makespan, number of fences: less is better."""
-        timeline = self.run(plan)
-        limit = self.problem.memory_bytes
-        excess = max(0, timeline.peak_bytes - limit) if limit is not None else 0
-        return excess, timeline.makespan_ns, len(plan.fences)
+        start = self.run(plan)
+        return self.excess(start, plan), int((start + self.duration).max()), len(plan.fences)
 
     def held(self, plan: Plan) -> bool:
         excess, makespan, _ = self.score(plan)
@@ -112,11 +115,21 @@ class _Aim:
         return None
 
 
+def _reach(aim: _Aim, plan: Plan) -> Plan:
+    """`plan` with the fences that bring it nearest to the aim, none of them needless; or as it is."""
+    best = plan
+    if aim.dispatch != "planned":
+        best = min(best, _stop_overtaking(aim, plan), key=aim.score)
+    if not aim.held(best):
+        best = min(best, _pin(aim, plan), key=aim.score)
+    return _remove_needless(aim, best, kept=len(plan.fences))
+
+
 def _stop_overtaking(aim: _Aim, plan: Plan) -> Plan:
     """Fence off, round by round, the ops that keep others from their aimed start, first causes first."""
     best, best_score = plan, aim.score(plan)
     for _ in range(_ROUNDS):
-        start = aim.run(plan).start_ns
+        start = aim.run(plan)
         late = start > aim.start
         inherited = np.zeros(late.size, np.bool_)
         rows = np.concatenate([aim.problem.edges, plan.fences])

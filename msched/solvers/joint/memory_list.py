@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, insort
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,8 @@ class MemoryList:
     """Each op in turn starts no earlier than the one before it, once a stream, its units and its bytes are free.
 
     Since starts never go back along the order, the schedule cannot deadlock on memory as long as the limit is at least
-    the order's own peak: when nothing runs, what is live is what the serial traversal holds at this place.
+    the order's own peak: when nothing runs, what is live is what the serial traversal holds at this place. An op that
+    must wait for bytes, units or its turn starts when a fence can let it go, so that securing can keep every start.
 
     order: the traversal. max_streams: most streams where the problem sets no limit.
     """
@@ -41,6 +42,7 @@ class MemoryList:
         sync = problem.record_ns + problem.wait_ns
         free = problem.capacity.tolist()
         stream_free = [0] * streams
+        finishes: list[list[int]] = [[] for _ in range(streams)]
         running: list[tuple[int, int]] = []  # (finish, op), sorted
         start, finish, stream = [0] * problem.n, [0] * problem.n, [0] * problem.n
         live = now = 0
@@ -65,7 +67,8 @@ class MemoryList:
                 for s in range(streams)
             ]
             s = min(range(streams), key=lambda s: (arrivals[s], s))
-            now = max(now, arrivals[s], (position + 1) * problem.host_issue_ns)
+            arrival = max(arrivals[s], (position + 1) * problem.host_issue_ns)
+            now = max(now, arrival)
             need = workspace[v] + sum(size[t] for t in outputs[v])
             while running and running[0][0] <= now:
                 release()
@@ -75,8 +78,14 @@ class MemoryList:
                 release()
                 while running and running[0][0] <= now:
                     release()
+            # Only a fence from another stream holds an op back, and its event takes time.
+            if room is not None and now > arrival:
+                now = _first_finish(finishes[:s] + finishes[s + 1 :], now - sync) + sync
+                while running and running[0][0] <= now:
+                    release()
             start[v], finish[v], stream[v] = now, now + duration[v], s
             stream_free[s] = finish[v] + problem.gap_ns
+            finishes[s].append(finish[v])
             live += need
             for e, units in enumerate(demand[v]):
                 free[e] -= units
@@ -88,3 +97,9 @@ class MemoryList:
             predicted_start_ns=np.array(start, np.int64),
             predicted_makespan_ns=max(finish, default=0),
         )
+
+
+def _first_finish(finishes: list[list[int]], earliest: int) -> int:
+    """The first of the finishes, sorted in each stream, from `earliest` on; `earliest` where there is none."""
+    found = (ends[k] for ends in finishes if (k := bisect_left(ends, earliest)) < len(ends))
+    return min(found, default=earliest)
