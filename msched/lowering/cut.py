@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal
 
 import msgspec
@@ -18,11 +19,15 @@ _LOOK_UPS = ("embedding", "gather")  # they read the rows that they look up, not
 
 @dataclass(frozen=True)
 class Cut:
-    """An op cut into `slices` along an axis: slice i has the rows from floor(i R / slices) up, of R along that axis."""
+    """An op cut into `slices` along an axis: slice i has the rows from floor(i R / slices) up, of R along that axis.
+
+    again: whether its slices could be cut once more.
+    """
 
     slices: int
     axis: Axis
     rows: Rows
+    again: bool = True
 
     @property
     def extent(self) -> int:
@@ -45,19 +50,21 @@ class Cut:
     def sliced(self, op: Op, i: int, reads: Sequence[Tensor]) -> Op:
         """Slice `i` of `op`, which reads the tensors `reads`."""
         begin, end = self.ends(i)
-        shape, mixes = op.matmul, self.axis == "sequence" and bool(self.rows.attends)
+        weights = 0
+        if not any(name in plain(op.kind) for name in _LOOK_UPS):
+            weights = sum(t.bytes for t in reads if self._is_weight(op, t))
+        mixes = self.axis == "sequence" and bool(self.rows.attends)
         seen, keys = self._keys(op, end) if mixes else (1, 1)
-        if shape is not None and self._product_a_request(op, shape):
-            shape = msgspec.structs.replace(shape, batch=max(1, self.share(shape.batch, i)))
-        elif shape is not None:
-            m = -(-shape.m * (end - begin) // self.extent)
-            shape = msgspec.structs.replace(shape, m=m, n=seen if mixes else shape.n)
+        shape = op.matmul
+        if shape is not None:
+            shape = self._shape(op, shape, i, a_request=weights == 0)
+            shape = msgspec.structs.replace(shape, n=seen) if mixes else shape
         flops = self._attention_flops(op, begin, end) if mixes and self.rows.causal else self.share(op.flops, i)
         return msgspec.structs.replace(
             op,
             name=f"{op.name}.slice{i}",
             flops=flops,
-            bytes_read=self._bytes_read(op, i, reads, seen, keys),
+            bytes_read=self._bytes_read(op, i, reads, weights, Fraction(seen, keys)),
             bytes_written=self.share(op.bytes_written, i),
             workspace_bytes=self.share(op.workspace_bytes, i),
             payload_bytes=self.share(op.payload_bytes, i),
@@ -66,21 +73,35 @@ class Cut:
             rows=self._rows(end - begin),
         )
 
-    def _rows(self, extent: int) -> Rows:
+    def _rows(self, extent: int) -> Rows | None:
+        # a slice that attends to slices before it has rows that begin somewhere inside those
+        if self.rows.attends or not self.again:
+            return None
         if self.axis == "batch":
             return Rows(extent, self.rows.sequence)
         return Rows(self.rows.batch, extent)
 
-    def _product_a_request(self, op: Op, shape: Matmul) -> bool:
-        """Whether the products of a batch belong to requests that are shared out, as the heads of attention do."""
-        if self.axis == "sequence" or _GROUPED in plain(op.kind):
-            return False
-        return bool(self.rows.attends) or (shape.batch > 1 and shape.batch % self.rows.batch == 0)
+    def _shape(self, op: Op, shape: Matmul, i: int, *, a_request: bool) -> Matmul:
+        """The part of a product; `a_request` where none of its operands is a weight, so that each request has its own.
+
+        Those of a grouped product are the experts: few rows meet few of them.
+        """
+        begin, end = self.ends(i)
+        if _GROUPED in plain(op.kind):
+            rows = -(-shape.batch * shape.m * (end - begin) // self.extent)
+            batch = min(shape.batch, rows)
+            return msgspec.structs.replace(shape, batch=batch, m=-(-rows // batch))
+        if self.axis == "batch" and a_request and shape.batch % self.rows.batch == 0:
+            return msgspec.structs.replace(shape, batch=self.share(shape.batch, i))
+        return msgspec.structs.replace(shape, m=-(-shape.m * (end - begin) // self.extent))
 
     def _keys(self, op: Op, end: int) -> tuple[int, int]:
         """Keys that rows up to `end` of a request attend to, and all keys; cached ones stand before row 0."""
         keys = self.extent if op.matmul is None else op.matmul.n
-        return (keys - self.extent + end if self.rows.causal else keys), keys
+        if not self.rows.causal:
+            return keys, keys
+        keys = max(keys, self.extent)
+        return keys - self.extent + end, keys
 
     def _attention_flops(self, op: Op, begin: int, end: int) -> int:
         """Under a causal mask row r of a request attends to the cached keys and to r + 1 new ones."""
@@ -91,18 +112,26 @@ class Cut:
 
         return op.flops * pairs(end) // pairs(self.extent) - op.flops * pairs(begin) // pairs(self.extent)
 
-    def _bytes_read(self, op: Op, i: int, reads: Sequence[Tensor], seen: int, keys: int) -> int:
-        whole = attended = 0
-        if not any(name in plain(op.kind) for name in _LOOK_UPS):
-            whole = sum(t.bytes for t in reads if self._is_weight(op, t))
-            attended = sum(t.bytes for t in reads if self.attends(t))
-        total = sum(t.bytes for t in reads)
-        if not (whole or attended):
+    def _bytes_read(self, op: Op, i: int, reads: Sequence[Tensor], weights: int, seen: Fraction) -> int:
+        """Its share of the data, and all that slices read again: weights, and a part `seen` of what it attends to."""
+        attended = sum(t.bytes for t in reads if self.attends(t) and not self._is_weight(op, t))
+        if not (weights or attended):
             return self.share(op.bytes_read, i)
-        mine = whole + attended * seen // keys + self.share(total - whole - attended, i)
-        return mine if op.bytes_read == total else op.bytes_read * mine // total
+        data = sum(t.bytes for t in reads) - weights - attended
+        if op.matmul is not None and _GROUPED in plain(op.kind):
+            met = Fraction(self._shape(op, op.matmul, i, a_request=False).batch, op.matmul.batch)
+        else:
+            met = Fraction(1)
+        mine = weights * met + attended * seen
+        # an op that reads less than its tensors hold leaves out data first, and then the same part of all else
+        if op.bytes_read >= weights + attended:
+            return int(mine) + self.share(op.bytes_read - weights - attended, i)
+        if op.bytes_read <= data:
+            return self.share(op.bytes_read, i)
+        return int(mine * (op.bytes_read - data) / (weights + attended)) + self.share(data, i)
 
     def _is_weight(self, op: Op, tensor: Tensor) -> bool:
-        # in a graph that does not say which tensors have rows, one as large as what the op writes has the same rows
-        same = op.rows is None and tensor.bytes == op.bytes_written
+        # in a graph that does not say which tensors have rows, one as large as what an op writes has the same rows,
+        # unless it is the second operand of a product
+        same = op.rows is None and op.matmul is None and tensor.bytes == op.bytes_written
         return tensor.persistent and not tensor.token_wise and not same

@@ -29,7 +29,7 @@ def allow(problem: Problem, parallelism: Parallelism, device_streams: int | None
 
     But for `full`, the number of streams in all follows from the mode, and `problem.streams` sets it in `intra_engine`
     alone; `device_streams` is the most that there can be. A mode allows less than the next only in the streams that it
-    has: without costs of events, no mode is slower than the one before it.
+    has: without costs of events, no mode is slower than the one before it, `full` if it has as many streams in all.
 
     Raises OptionError for an unknown mode, and where labels tie computing to communication under `cc_parallel`.
     """
@@ -40,7 +40,7 @@ def allow(problem: Problem, parallelism: Parallelism, device_streams: int | None
     if parallelism == "single_stream":
         return replace(problem, streams=1, binding="free")
     if parallelism == "cc_parallel":
-        return _computing_and_communicating(problem)
+        return _computing_and_communicating(problem, 2 if device_streams is None else min(2, device_streams))
     most = problem.streams if parallelism == "intra_engine" else 1
     each = problem.engine_streams
     if most is not None:
@@ -52,7 +52,7 @@ def allow(problem: Problem, parallelism: Parallelism, device_streams: int | None
     return replace(problem, streams=total, binding="engine", engine_streams=each)
 
 
-def _computing_and_communicating(problem: Problem) -> Problem:
+def _computing_and_communicating(problem: Problem, streams: int) -> Problem:
     talks = problem.communication[problem.engine]
     for label in np.unique(problem.label[problem.label != UNLIMITED]):
         tied = problem.label == label
@@ -62,4 +62,4 @@ def _computing_and_communicating(problem: Problem) -> Problem:
                 f"parallelism 'cc_parallel': ops {computing!r} and {talking!r} share a label, so that computing and "
                 "communication cannot have streams of their own; take another mode or remove the label"
             )
-    return replace(problem, streams=2, binding="free", label=talks.astype(np.int64))
+    return replace(problem, streams=streams, binding="free", label=talks.astype(np.int64))

@@ -22,8 +22,9 @@ _LINEAR = frozenset(("matmul", "matmulv2", "matmulv3", "gemm", "linear", "fullyc
 def rows_of(graph: OpGraph) -> list[Rows | None]:
     """The rows of each op, None where it cannot be cut.
 
-    What the ops say; in a graph in which none says anything, what their kinds and sizes allow. There a matrix product
-    has the rows of its shape, and an element-wise op as many as its output has bytes, the finest that can be meant.
+    What the ops say; in a graph in which none says anything, what their kinds and sizes allow. There the product of
+    data with a weight has the rows of its shape, and an element-wise op as many as its output has bytes, the finest
+    that can be meant.
     """
     if any(op.rows is not None for op in graph.ops):
         return [op.rows for op in graph.ops]
@@ -41,8 +42,11 @@ def _inferred(op: Op, reads: Sequence[Tensor], written: int) -> Rows | None:
     kind = plain(op.kind)
     data = [t.bytes for t in reads if t.producer is not None]
     if kind in _LINEAR and op.matmul is not None:
-        # one operand is data, the other a weight that every row needs
-        return Rows(1, op.matmul.m) if len(data) == 1 and len(reads) > 1 else None
+        # one operand is data, the other a weight that every row needs; that the data stands on the left, so that a row
+        # of it makes a row of the output, shows in its size unless the output is square
+        shape = op.matmul
+        left = len(data) == 1 and len(reads) > 1 and shape.m != shape.n and data[0] * shape.n == written * shape.k
+        return Rows(1, shape.batch * shape.m) if written and left else None
     if (kind in _ROW_WISE or kind.endswith(_ALL_REDUCE)) and written and data and set(data) == {written}:
         return Rows(1, written)
     return None

@@ -8,6 +8,7 @@ rows, and a slice depends on those slices of its inputs that hold rows which it 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Literal, get_args
 
@@ -34,7 +35,7 @@ def slice_graph(
         that fits, as in fnmatch); ops that match none stay whole. Where two regions meet, a slice depends on all slices
         that share rows with it.
     along: "batch" cuts between requests, "sequence" inside each; "auto" takes the batch where every op that is cut has
-        as many requests as slices, or a multiple, else the sequence.
+        as many requests as slices, or a multiple, or where no sequence is long enough, else the sequence.
     around: "collectives" cuts only ops that are tied to a collective through others that can be cut; "any" cuts all.
 
     Which ops can be cut: those that say so (`Op.rows`). In a graph in which none does, those whose kind works row by
@@ -43,11 +44,14 @@ def slice_graph(
 
     What a slice needs: its own rows; of the tensors that it attends to, all rows of its request, or under a causal mask
     those up to its last. Cut along the batch, it needs none of other requests. Flops, bytes, workspace and payload of
-    the slices add up to those of the whole, but for what each reads again: weights, and keys and values of rows before
-    it. Matrix shapes keep their columns and depth, so that tiles and waves follow. A measured duration is divided by
-    rows.
+    the slices add up to those of the whole, but for what each reads again: weights (of a grouped product those of the
+    experts that it meets), and keys and values of rows before it. Matrix shapes keep their columns and depth, so that
+    tiles and waves follow. A measured duration is divided by rows.
 
-    Raises OptionError: fewer than one slice, or more than an op has rows.
+    An op with fewer rows than slices stays whole. In a graph that has been cut, slices of attention, and what stands
+    where regions meet, cannot be cut again.
+
+    Raises OptionError: fewer than one slice, more than every op has rows, a pattern that no op falls to.
     """
     wanted = _wanted(graph, slices, along, around)
     if max(wanted, default=1) == 1:
@@ -60,7 +64,9 @@ def slice_graph(
         return _whole(graph, "no op that can be cut is tied to a collective" if around != "any" else "no op can be cut")
     axis = _axis(count, rows, along)
     cuts = [Cut(k, axis, row) if row is not None and k > 1 else None for k, row in zip(count, rows, strict=True)]
-    return _cut(graph, _divisible(graph, cuts))
+    left = _divisible(graph, cuts)
+    short = [op.name for op, cut, kept in zip(graph.ops, cuts, left, strict=True) if cut is not kept]
+    return _cut(graph, left, short)
 
 
 def _wanted(graph: OpGraph, slices: Slices, along: str, around: str) -> list[int]:
@@ -70,6 +76,8 @@ def _wanted(graph: OpGraph, slices: Slices, along: str, around: str) -> list[int
             raise OptionError(f"{option} is {value!r}; it must be one of: {', '.join(get_args(known))}")
     patterns = slices if isinstance(slices, Mapping) else {"*": slices}
     for pattern, k in patterns.items():
+        if not isinstance(pattern, str):
+            raise OptionError(f"slices: {pattern!r} is no pattern of the names of ops; give it as text")
         if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k < 2**31:
             where = f" of {pattern!r}" if isinstance(slices, Mapping) else ""
             raise OptionError(f"slices{where} is {k!r}; a whole number of at least 1 is needed")
@@ -102,7 +110,8 @@ def _axis(count: Sequence[int], rows: Sequence[Rows | None], along: Along) -> Ax
     if along != "auto":
         return along
     cut = [(k, row) for k, row in zip(count, rows, strict=True) if k > 1 and row is not None]
-    return "batch" if all(row.batch % k == 0 for k, row in cut) else "sequence"
+    even, long = all(row.batch % k == 0 for k, row in cut), any(row.sequence >= k for k, row in cut)
+    return "batch" if even or not long else "sequence"
 
 
 def _divisible(graph: OpGraph, cuts: Sequence[Cut | None]) -> list[Cut | None]:
@@ -120,11 +129,14 @@ def _divisible(graph: OpGraph, cuts: Sequence[Cut | None]) -> list[Cut | None]:
     )
 
 
-def _cut(graph: OpGraph, cuts: Sequence[Cut | None]) -> OpGraph:
+def _cut(graph: OpGraph, cuts: Sequence[Cut | None], short: Sequence[str]) -> OpGraph:
+    """The graph of the slices; `short` are the ops that had too few rows."""
     count = [1 if cut is None else cut.slices for cut in cuts]
     first = [0]
     for k in count:
         first.append(first[-1] + k)
+    # what reads slices of another number has rows that no longer line up with those of its inputs
+    meets = {v for u, v in graph.edges.tolist() if count[u] != count[v]}
     reads: list[list[Tensor]] = [[] for _ in graph.ops]
     for tensor in graph.tensors:
         for v in dict.fromkeys(tensor.consumers):
@@ -133,8 +145,10 @@ def _cut(graph: OpGraph, cuts: Sequence[Cut | None]) -> OpGraph:
     measured = 0
     for v, (op, cut) in enumerate(zip(graph.ops, cuts, strict=True)):
         if cut is None:
-            ops.append(op)
+            ops.append(msgspec.structs.replace(op, rows=None) if v in meets else op)
             continue
+        if v in meets:
+            cut = replace(cut, again=False)
         ops += [cut.sliced(op, i, reads[v]) for i in range(cut.slices)]
         measured += op.duration_ns is not None
     tensors = [part for tensor in graph.tensors for part in _tensors(tensor, graph, cuts, first)]
@@ -149,6 +163,8 @@ def _cut(graph: OpGraph, cuts: Sequence[Cut | None]) -> OpGraph:
         f"{sum(k > 1 for k in count)} of {len(count)} ops are cut into up to {max(count)} slices, which read {again} "
         "bytes more than the whole (weights once a slice, keys and values of rows before it)"
     ]
+    if short:
+        notes.append(f"{len(short)} ops have fewer rows than slices and stay whole; the first is {short[0]!r}")
     if measured:
         notes.append(f"{measured} measured durations are divided among slices by their rows: assumed")
     name = f"{graph.name}_{max(count)}_slices"
