@@ -40,7 +40,8 @@ def compressed_rows(row: Int64Array, rows: int) -> tuple[Int64Array, Int64Array]
     """Row starts, shape (rows + 1,), and the stable permutation that sorts entries by row, shape (m,)."""
     start = np.zeros(rows + 1, np.int64)
     np.cumsum(np.bincount(row, minlength=rows), out=start[1:])
-    return start, np.argsort(row, kind="stable").astype(np.int64)
+    narrow = row.astype(np.uint16) if rows <= 2**16 else row  # 16 bits are sorted by counting, in linear time
+    return start, np.argsort(narrow, kind="stable").astype(np.int64)
 
 
 def distinct(values: Int64Array) -> Int64Array:

@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from operator import index as whole
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from msched.arrays import Int64Array, compressed_rows, frozen_int64, pairs
+from msched.arrays import Int64Array, compressed_rows
 from msched.errors import ProblemError
-from msched.problem_arrays import UNLIMITED, Binding, ProblemArrays, integers
+from msched.problem_arguments import (
+    booleans,
+    canonical_edges,
+    engines,
+    fields_of_modes,
+    fields_of_tensors,
+    stream_limits,
+)
+from msched.problem_arrays import UNLIMITED, Binding, ProblemArrays, integers, texts
 from msched.problem_exchange import SCHEMA, fields_of_graph, fields_of_json, graph_of, json_of
-from msched.topology import find_cycle, topological_order
+from msched.topology import find_cycle
 
 if TYPE_CHECKING:
     import networkx
@@ -40,7 +47,9 @@ class Problem(ProblemArrays):
     @cached_property
     def topological_order(self) -> Int64Array:
         """Ops in topological order, first in first out by index: shape (n,)."""
-        return topological_order(self.n, self.edges)
+        from msched.topology_kernel import topological_order
+
+        return topological_order(self.successor_start, self.successor)
 
     @cached_property
     def _successors(self) -> tuple[Int64Array, Int64Array]:
@@ -137,53 +146,29 @@ class Problem(ProblemArrays):
         """
         durations = integers("duration", duration, (0,))
         n = durations.size
-        arcs, delays = _canonical_edges(edges, delay, n)
-        try:
-            rows = [(-1 if p is None else whole(p), whole(b), [whole(c) for c in cs]) for p, b, cs in tensors]
-            extra = sorted(((whole(v), k, whole(d), list(q)) for k, (v, d, q) in enumerate(modes)), key=lambda r: r[:2])
-        except (TypeError, ValueError) as error:
-            raise ProblemError(
-                f"tensors are (producer or None, bytes, [consumers]), modes (op, duration, [demands]): {error}"
-            ) from error
-        consumers = [c for _, _, cs in rows for c in cs]
-        persistent = np.array([p < 0 for p, _, _ in rows], np.bool_)
-        output = np.zeros(len(rows), np.bool_)
-        for index in outputs:
-            if not 0 <= index < len(rows):
-                raise ProblemError(f"outputs: there is no tensor {index}; there are {len(rows)}")
-            output[index] = True
-        demands, capacities, binder = _engines(n, demand, capacity, engine)
+        arcs, delays = canonical_edges(edges, delay, n)
+        tensor_fields = fields_of_tensors(tensors, outputs)
+        demands, capacities, binder = engines(n, demand, capacity, engine)
         count = capacities.size
         return Problem(
             name=name,
-            op_names=tuple(op_names) if op_names is not None else tuple(f"op{v}" for v in range(n)),
-            engine_names=tuple(engine_names) if engine_names is not None else tuple(f"engine{e}" for e in range(count)),
+            op_names=texts("op_names", op_names) if op_names is not None else tuple(f"op{v}" for v in range(n)),
+            engine_names=texts("engine_names", engine_names)
+            if engine_names is not None
+            else tuple(f"engine{e}" for e in range(count)),
             duration=durations,
             demand=demands,
             engine=binder,
             capacity=capacities,
-            communication=np.asarray(communication if communication is not None else [False] * count),
+            communication=booleans("communication", communication if communication is not None else [False] * count),
             edges=arcs,
             delay=delays,
-            tensor_producer=integers("tensors", [p for p, _, _ in rows], (0,)),
-            tensor_bytes=integers("tensors", [b for _, b, _ in rows], (0,)),
-            tensor_consumer_start=frozen_int64(np.cumsum([0, *(len(cs) for _, _, cs in rows)])),
-            tensor_consumer=integers("tensors", consumers, (0,)),
-            tensor_persistent=persistent,
-            tensor_output=output,
+            **tensor_fields,
             workspace=integers("workspace", workspace if workspace is not None else np.zeros(n, np.int64), (0,)),
-            engine_streams=integers(
-                "engine_streams",
-                [UNLIMITED] * count
-                if engine_streams is None
-                else [UNLIMITED if k is None else k for k in engine_streams],
-                (0,),
-            ),
+            engine_streams=stream_limits(engine_streams, count),
             label=integers("label", label if label is not None else np.full(n, -1), (0,)),
             communicator=integers("communicator", communicator if communicator is not None else np.full(n, -1), (0,)),
-            mode_op=integers("modes", [v for v, _, _, _ in extra], (0,)),
-            mode_duration=integers("modes", [d for _, _, d, _ in extra], (0,)),
-            mode_demand=integers("modes", [q for _, _, _, q in extra], (0, count)),
+            **fields_of_modes(modes, count),
             streams=streams,
             tasks_per_stream=tasks_per_stream,
             events=events,
@@ -216,42 +201,3 @@ class Problem(ProblemArrays):
         Raises ProblemError: not a graph of `to_networkx`, or a node that lacks an attribute.
         """
         return Problem(**fields_of_graph(graph))
-
-
-def _canonical_edges(edges: Any, delay: Any, n: int) -> tuple[Int64Array, Int64Array]:
-    try:
-        arcs = pairs(edges)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ProblemError(f"edges: {error}") from error
-    delays = integers("delay", delay if delay is not None else np.zeros(len(arcs), np.int64), (0,))
-    if delays.shape != (len(arcs),):
-        raise ProblemError(f"delay: {delays.size} figures for {len(arcs)} edges; one a dependency is needed")
-    for u, v in arcs[((arcs < 0) | (arcs >= n)).any(axis=1)].tolist():
-        raise ProblemError(f"edges: ({u}, {v}) names an op that does not exist; ops are 0 to {n - 1}")
-    key = arcs[:, 0] * max(n, 1) + arcs[:, 1]
-    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    if first.size == len(arcs):
-        return arcs, delays
-    largest = np.zeros(first.size, np.int64)
-    np.maximum.at(largest, inverse, delays)
-    by_position = np.argsort(first)
-    return arcs[first[by_position]], largest[by_position]
-
-
-def _engines(n: int, demand: Any, capacity: Any, engine: Any) -> tuple[Int64Array, Int64Array, Int64Array]:
-    if (demand is None) != (capacity is None):
-        raise ProblemError("demand and capacity go together: give both, or neither for no engine limits")
-    if demand is None:
-        binder = integers("engine", engine if engine is not None else np.zeros(n, np.int64), (0,))
-        count = int(binder.max(initial=0)) + 1
-        return np.zeros((n, count), np.int64), np.zeros(count, np.int64), binder
-    capacities = integers("capacity", capacity, (0,))
-    demands = integers("demand", demand, (n, capacities.size))
-    if demands.shape != (n, capacities.size):
-        raise ProblemError(f"demand has shape {demands.shape}; {n} ops and {capacities.size} engines were given")
-    if engine is None:
-        share = demands / np.maximum(capacities, 1)
-        binder = frozen_int64(share.argmax(axis=1) if capacities.size else np.zeros(n, np.int64))
-    else:
-        binder = integers("engine", engine, (0,))
-    return demands, capacities, binder

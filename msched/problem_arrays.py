@@ -13,6 +13,9 @@ from msched.errors import ProblemError
 UNLIMITED = -1
 Binding = Literal["free", "engine"]
 _HORIZON = 2**60  # the sum of all durations, delays and costs stays below: no int64 overflow anywhere
+_WORK = 2**61  # so does a capacity times that sum: the unit-time that ops can hold, twice, fits in int64
+_COUNT = 2**31  # of streams, tasks and events; an array index on every machine
+_LABELS = 2**20  # solvers keep one entry a label or communicator
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +34,10 @@ class ProblemArrays:
     mode_op (M,) sorted, mode_duration (M,), mode_demand (M, E): alternatives to the op's own duration and demand,
         which are its mode 0; the k-th row of an op is its mode k.
 
-    Arrays are copied and read-only. Raises ProblemError that names the op or the argument.
+    Arrays are copied and read-only. So that no sum or product of them leaves int64, all times and costs add up to less
+    than 2^60 ns, all sizes to less than 2^60 bytes, and every capacity times (times, ops and modes) to less than 2^61;
+    limits on streams, tasks and events are below 2^31, labels and communicators below 2^20 or n.
+    Raises ProblemError that names the op or the argument.
     """
 
     name: str
@@ -69,6 +75,7 @@ class ProblemArrays:
     warnings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        _check_texts(self)
         for field in fields(self):
             value = getattr(self, field.name)
             for kind, frozen in (("BoolArray", frozen_bool), ("Int64Array", frozen_int64)):
@@ -89,9 +96,36 @@ class ProblemArrays:
 def integers(argument: str, values: Any, empty: tuple[int, ...]) -> Int64Array:
     """`values` as a read-only array, of shape `empty` if there are none. Raises ProblemError that names `argument`."""
     try:
-        return frozen_int64(values, empty)
+        array = frozen_int64(values, empty)
     except (TypeError, ValueError, OverflowError) as error:
         raise ProblemError(f"{argument}: {error}") from error
+    if array.ndim != len(empty):
+        needed = "a plain list" if len(empty) == 1 else "a list of rows"
+        raise ProblemError(f"{argument} has shape {array.shape} where {needed} is needed")
+    return array
+
+
+def texts(argument: str, values: Any) -> tuple[str, ...]:
+    """`values` as plain strings. Raises ProblemError that names `argument`."""
+    try:
+        names = () if isinstance(values, str | bytes) else tuple(values)
+    except TypeError as error:
+        raise ProblemError(f"{argument}: {error}; a list of strings is needed") from error
+    if isinstance(values, str | bytes) or not all(isinstance(name, str) for name in names):
+        raise ProblemError(f"{argument}: a list of strings is needed")
+    return tuple(map(str, names))
+
+
+def _check_texts(p: ProblemArrays) -> None:
+    if not isinstance(p.name, str):
+        raise ProblemError(f"name is {p.name!r}; text is needed")
+    for argument in ("op_names", "engine_names", "warnings"):
+        object.__setattr__(p, argument, texts(argument, getattr(p, argument)))
+    for argument, given in (("name", (p.name,)), ("op_names", p.op_names), ("engine_names", p.engine_names)):
+        try:
+            "".join(given).encode()
+        except UnicodeEncodeError as error:
+            raise ProblemError(f"{argument}: text that is not Unicode: {error}") from error
 
 
 def _check_shapes(p: ProblemArrays) -> None:
@@ -127,6 +161,8 @@ def _check_values(p: ProblemArrays) -> None:
     for mark in ("label", "communicator"):
         if (bad := getattr(p, mark) < -1).any():
             raise ProblemError(f"{mark} of op {op(bad)} is below -1, which stands for none")
+        if (bad := getattr(p, mark) >= max(n, _LABELS)).any():
+            raise ProblemError(f"{mark} of op {op(bad)} is {getattr(p, mark)[bad][0]}; count them from 0")
     if count == 0 and n:
         raise ProblemError("at least one engine is needed")
     if (bad := (p.engine < 0) | (p.engine >= count)).any():
@@ -150,7 +186,7 @@ def _check_values(p: ProblemArrays) -> None:
     _check_tensors(p)
     if (p.engine_streams < UNLIMITED).any() or (p.capacity < 0).any():
         raise ProblemError("engine_streams are -1 (no limit) or more, capacities 0 or more")
-    if p.binding not in ("free", "engine"):
+    if not isinstance(p.binding, str) or p.binding not in ("free", "engine"):
         raise ProblemError(f"binding is {p.binding!r}; it must be 'free' or 'engine'")
     for name, least in (("streams", 1), ("tasks_per_stream", 1), ("events", 0), ("memory_bytes", 0)):
         limit = getattr(p, name)
@@ -160,14 +196,47 @@ def _check_values(p: ProblemArrays) -> None:
         cost = getattr(p, name)
         if not isinstance(cost, int) or isinstance(cost, bool) or cost < 0:
             raise ProblemError(f"{name} is {cost!r}; a whole number of ns, 0 or more, is needed")
-    total = sum(p.duration.tolist()) + sum(p.mode_duration.tolist()) + sum(p.delay.tolist())
-    total += (n + len(p.edges)) * (p.gap_ns + p.record_ns + p.wait_ns + p.host_issue_ns)
-    if total >= _HORIZON or sum(p.tensor_bytes.tolist()) + sum(p.workspace.tolist()) >= _HORIZON:
+        if cost >= _HORIZON:
+            raise ProblemError(f"{name} is {cost} ns, which 64-bit arithmetic cannot carry; it must be below 2^60")
+    _check_magnitudes(p)
+
+
+def _check_magnitudes(p: ProblemArrays) -> None:
+    """No sum or product that a solver, a bound or the simulator forms leaves int64."""
+    for name, most in (("streams", _COUNT), ("tasks_per_stream", _COUNT), ("events", _COUNT), ("memory_bytes", 2**63)):
+        if (limit := getattr(p, name)) is not None and limit >= most:
+            raise ProblemError(f"{name} is {limit}; a number below 2^{most.bit_length() - 1}, or None, is needed")
+    if (p.engine_streams >= _COUNT).any():
+        raise ProblemError(f"engine_streams: {p.engine_streams.max()} is not below 2^31; None stands for no limit")
+    lanes = max(p.streams or 0, int(p.engine_streams.max(initial=0)))
+    total = _total(p.duration) + _total(p.mode_duration) + _total(p.delay) + lanes * p.gap_ns
+    total += (p.n + len(p.edges) + 1) * (p.gap_ns + p.record_ns + p.wait_ns + p.host_issue_ns)
+    if total >= _HORIZON or _total(p.tensor_bytes) + _total(p.workspace) >= _HORIZON:
         raise ProblemError("durations, costs or sizes add up to 2^60 or more, which 64-bit arithmetic cannot carry")
+    most = max((_WORK - 1) // (total + p.n + p.mode_op.size + 1), 0)
+    if (over := p.capacity > most).any():
+        e = int(np.flatnonzero(over)[0])
+        raise ProblemError(
+            f"capacity of engine {p.engine_names[e]!r} is {p.capacity[e]}; times the {total} ns of all durations and "
+            f"costs it reaches 2^61, which 64-bit arithmetic cannot carry; count in a unit so large that it is at most "
+            f"{most}"
+        )
+
+
+def _total(figures: Int64Array) -> int:
+    """The exact sum of figures that are not negative."""
+    if int(figures.max(initial=0)) * figures.size < 2**63:
+        return int(figures.sum())
+    return sum(figures.tolist())
 
 
 def _check_tensors(p: ProblemArrays) -> None:
     n = p.n
+    if (p.tensor_producer < UNLIMITED).any():
+        index = int(np.flatnonzero(p.tensor_producer < UNLIMITED)[0])
+        raise ProblemError(
+            f"tensor {index}: its producer is {p.tensor_producer[index]}; an op, or -1 for none, is needed"
+        )
     if (p.tensor_bytes < 0).any():
         raise ProblemError(f"tensor {int(np.flatnonzero(p.tensor_bytes < 0)[0])}: its bytes are negative")
     if (np.diff(p.tensor_consumer_start) < 0).any() or (p.tensor_consumer_start.size and p.tensor_consumer_start[0]):
@@ -179,6 +248,8 @@ def _check_tensors(p: ProblemArrays) -> None:
         raise ProblemError(f"tensor {index} dangles: it has no producer and is not persistent")
     owner = np.repeat(p.tensor_producer, np.diff(p.tensor_consumer_start))
     needs = owner >= 0
+    if not needs.any():
+        return
     given = np.sort(p.edges[:, 0] * max(n, 1) + p.edges[:, 1])
     wanted = owner[needs] * max(n, 1) + p.tensor_consumer[needs]
     if not (inside := np.append(given, -1)[np.searchsorted(given, wanted)] == wanted).all():

@@ -10,7 +10,7 @@ import numpy as np
 
 from msched.arrays import pairs
 from msched.errors import ProblemError
-from msched.problem_arrays import ProblemArrays, integers
+from msched.problem_arrays import ProblemArrays, integers, texts
 
 if TYPE_CHECKING:
     import networkx
@@ -38,12 +38,8 @@ def fields_of_json(data: bytes | str) -> dict[str, Any]:
     if set(body) != known:
         missing, unknown = sorted(known - set(body)), sorted(set(body) - known)
         raise ProblemError(f"schema {SCHEMA}: missing fields {missing}, unknown fields {unknown}")
-    if not isinstance(body["name"], str):
-        raise ProblemError(f"name is {body['name']!r}; text is needed")
     for key in ("op_names", "engine_names", "warnings"):
-        if not isinstance(body[key], list) or not all(isinstance(s, str) for s in body[key]):
-            raise ProblemError(f"{key}: a list of strings is needed")
-        body[key] = tuple(body[key])
+        body[key] = texts(key, body[key])
     empty_demand = np.zeros((0, len(body["engine_names"])), np.int64)
     for key in ("demand", "mode_demand"):
         body[key] = body[key] if body[key] else empty_demand
@@ -86,9 +82,7 @@ def fields_of_graph(graph: networkx.DiGraph[Any]) -> dict[str, Any]:
             rest[key] = [node[key] for node in nodes]
     except KeyError as error:
         raise ProblemError(f"nodes are ops 0 to n - 1 with all attributes of an op; one lacks {error}") from error
-    rest["demand"] = integers("demand", rest["demand"], (0,)).reshape(
-        len(nodes), -1 if nodes else len(rest["engine_names"])
-    )
+    rest["demand"] = integers("demand", rest["demand"], (0, len(rest["engine_names"])))
     old = [(u, v) for u, v in rest["edges"].tolist() if graph.has_edge(u, v)]
     edges = list(dict.fromkeys([*old, *graph.edges]))
     rest["edges"], rest["delay"] = pairs(edges), [graph.edges[u, v].get("delay", 0) for u, v in edges]

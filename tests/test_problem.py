@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import re
 from typing import Any
@@ -13,8 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import msched
+from msched.bounds import bound
 from msched.errors import ProblemError
 from msched.problem import Problem
+from msched.validate import validate
 from tests.strategies import problems
 
 # One problem with something in every field: three ops in a row on two engines.
@@ -134,7 +138,7 @@ def test_arrays_are_read_only_copies() -> None:
         ({"tensors": [(0, 4, [2])]}, "op 'c' consumes a tensor of op 'a', but no dependency orders them; add the edge"),
         ({"tensors": [(0, 4.5, [1])]}, "tensors are (producer or None, bytes, [consumers])"),
         ({"tensors": [(0, 4)]}, "tensors are (producer or None, bytes, [consumers])"),
-        ({"modes": [(1, 8.5, [0, 2])]}, "modes (op, duration, [demands])"),
+        ({"modes": [(1, 8.5, [0, 2])]}, "modes are (op, duration, [demands])"),
         ({"engine_streams": [1.5, None]}, "engine_streams: whole numbers"),
         ({"outputs": [2]}, "outputs: there is no tensor 2; there are 2"),
         ({"engine_streams": [-2, None]}, "engine_streams are -1 (no limit) or more"),
@@ -142,6 +146,16 @@ def test_arrays_are_read_only_copies() -> None:
         ({"label": [0, -2, 0]}, "label of op 'b' is below -1"),
         ({"communicator": [-3, 0, 0]}, "communicator of op 'a' is below -1"),
         ({"communication": [1, 0]}, "communication: true or false is needed"),
+        ({"communication": [[True], [True, False]]}, "communication: "),
+        ({"label": [0, 2**40, 0]}, "label of op 'b' is 1099511627776; count them from 0"),
+        ({"communicator": [-1, -1, 2**20]}, "communicator of op 'c' is 1048576; count them from 0"),
+        ({"engine": [2**62, 0, 0], "demand": None, "capacity": None}, "engine of op 0 is 4611686018427387904"),
+        ({"tensors": [(-5, 4, [1])]}, "tensor 0: its producer is -5; an op, or -1 for none, is needed"),
+        ({"name": b"x"}, "name is b'x'; text is needed"),
+        ({"name": "\ud800"}, "name: text that is not Unicode"),
+        ({"op_names": [np.int64(1), np.int64(2), np.int64(3)]}, "op_names: a list of strings is needed"),
+        ({"op_names": "abc"}, "op_names: a list of strings is needed"),
+        ({"binding": np.array(["free", "free"])}, "binding is array"),
         ({"binding": "loose"}, "binding is 'loose'; it must be 'free' or 'engine'"),
         ({"op_names": ["a"]}, "1 op names for 3 ops, 2 names for 2 engines"),
         ({"engine_names": ["core"]}, "3 op names for 3 ops, 1 names for 2 engines"),
@@ -151,6 +165,97 @@ def test_arrays_are_read_only_copies() -> None:
 def test_what_from_arrays_refuses(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ProblemError, match=re.escape(message)):
         Problem.from_arrays(**FULL | change)
+
+
+WRONG: list[Any] = [
+    None, 3, -1, 2**31, 2**63, 2**70, 1.5, float("nan"), True, "x", b"x", [], [None], ["x"], [b"x"], [1.5], [2**63],
+    [-7], [[]], [[1], [2, 3]], [[0, 1, 2]] * 3, {}, {"a": 1}, {0, 1, 2}, object(), [object()] * 3, np.array(3),
+    np.int64(3), np.float64(0.5), np.array(["free", "free"]), np.zeros((3, 2, 2), int), np.zeros((0, 3)),
+    np.array([None, 1, 2]),
+    [True, False, True], [np.int64(1), np.int64(2), np.int64(3)], ["a", None, "c"], [(0, 1)], [(0, 1, 2, 3)],
+    [[0, 1, [2**70]]], [(1, 2**70, [0, 2])], [(1.5, 2, [0, 1])], [(0, 5, [object()])], len,
+]  # fmt: skip
+# What a message calls an argument whose own check is one of another's.
+ALSO = {
+    "modes": ["mode"],
+    "tensors": ["tensor"],
+    "duration": ["ops"],
+    "edges": ["dependenc"],
+    "demand": ["ops"],
+    "op_names": ["op names"],
+    "engine_names": ["names for 2 engines"],
+    "engine": ["bound to an unknown engine"],
+}
+
+
+@pytest.mark.parametrize("argument", list(inspect.signature(Problem.from_arrays).parameters))
+@pytest.mark.parametrize("value", WRONG, ids=[str(k) for k in range(len(WRONG))])
+def test_whatever_an_argument_is_the_problem_is_whole_or_the_error_names_it(argument: str, value: Any) -> None:
+    try:
+        problem = Problem.from_arrays(**FULL | {argument: value})
+    except ProblemError as error:
+        told = str(error)
+    else:
+        assert Problem.from_json(problem.to_json()) == problem
+        return
+    assert any(name in told for name in [argument, *ALSO.get(argument, [])]), told
+
+
+@pytest.mark.parametrize(
+    ("limit", "most"),
+    [("streams", 2**31 - 1), ("tasks_per_stream", 2**31 - 1), ("events", 2**31 - 1), ("memory_bytes", 2**63 - 1)],
+)
+def test_the_largest_limits_are_like_none(limit: str, most: int) -> None:
+    for solver in ("heft", "blevel", "round_robin", "cpsat"):
+        free = Problem.from_arrays(**FULL | {"streams": None})
+        problem = Problem.from_arrays(**FULL | {"streams": None, limit: most})
+        assert bound(problem).makespan_ns == bound(free).makespan_ns
+        plan = msched.solve(problem, solver, time_limit=5)
+        timeline = msched.simulate(problem, plan)
+        assert validate(problem, plan, timeline) == []
+        assert timeline.makespan_ns == msched.simulate(free, msched.solve(free, solver, time_limit=5)).makespan_ns
+    with pytest.raises(ProblemError, match=f"{limit} is {most + 1}; a number below 2"):
+        Problem.from_arrays(**FULL | {limit: most + 1})
+
+
+# 5 + 7 + 9 ns, 3 ops and 1: a capacity may be (2^61 - 1) // 25.
+LARGEST = (2**61 - 1) // 25
+
+
+@pytest.mark.parametrize("dispatch", ["arrival", "planned", "greedy"])
+@pytest.mark.parametrize("solver", ["heft", "round_robin", "blevel", "single", "cpsat"])
+def test_the_largest_units_are_computed_without_overflow(solver: str, dispatch: Any) -> None:
+    # No two ops fit side by side: 5 + 7 + 9 whatever the solver, and the engine is never idle.
+    problem = Problem.from_arrays(
+        duration=[5, 7, 9], demand=[[LARGEST // 2 + 1]] * 2 + [[LARGEST]], capacity=[LARGEST], streams=3
+    )
+    plan = msched.solve(problem, solver, time_limit=5)
+    timeline = msched.simulate(problem, plan, dispatch)
+    assert validate(problem, plan, timeline, dispatch) == []
+    assert timeline.makespan_ns == bound(problem).makespan_ns == 21
+
+
+def test_larger_units_are_refused() -> None:
+    with pytest.raises(ProblemError, match=f"capacity of engine 'engine0' is {LARGEST + 1}; .* at most {LARGEST}$"):
+        Problem.from_arrays(duration=[5, 7, 9], demand=[[1]] * 3, capacity=[LARGEST + 1])
+    with pytest.raises(ProblemError, match="capacity of engine 'engine1' is 9223372036854775807"):
+        Problem.from_arrays(duration=[5, 7, 9], demand=[[1, 2**62]] * 3, capacity=[1, 2**63 - 1], streams=3)
+
+
+@pytest.mark.parametrize(
+    "figures", [{"duration": [2**60 - 1]}, {"duration": [2**60 - 4], "wait_ns": 1, "record_ns": 0}]
+)
+def test_the_longest_times(figures: dict[str, Any]) -> None:
+    problem = Problem.from_arrays(**figures)
+    plan = msched.solve(problem, "single")
+    assert msched.simulate(problem, plan).makespan_ns == bound(problem).makespan_ns == figures["duration"][0]
+    with pytest.raises(ProblemError, match=re.escape("add up to 2^60 or more")):
+        Problem.from_arrays(**figures | {"duration": [2**60 - 1], "gap_ns": 1})
+
+
+def test_a_dependency_of_many_is_out_of_range() -> None:
+    with pytest.raises(ProblemError, match=re.escape("edges: (1, 5) names an op that does not exist; ops are 0 to 4")):
+        Problem.from_arrays(duration=[1] * 5, edges=[(0, 1), (1, 5), (2, 7)])
 
 
 @pytest.mark.parametrize("limit", ["streams", "tasks_per_stream", "events", "memory_bytes"])
