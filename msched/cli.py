@@ -59,7 +59,7 @@ def run(context: typer.Context) -> None:
     try:
         sweep.main(context.args)
     except KeyboardInterrupt:
-        print("interrupted; what was known is in the record", file=sys.stderr)
+        print("interrupted", file=sys.stderr)
         raise typer.Exit(130) from None
 
 

@@ -5,17 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from msched.config import build
+from msched.config import build, options
 from msched.errors import OptionError
 from msched.graph import OpGraph
 from msched.problem import Problem
 from msched.solvers.base import Solver
+from msched.study.records import Names
 from msched.study.schema import leaves
 
 if TYPE_CHECKING:
     from msched.solvers.slicing import Candidate
 
 _MISSING = "???"
+
+
+def check_names(names: Names) -> None:
+    """Raise OptionError where what was chosen is a base that other configs inherit from, whose names begin with `_`."""
+    for group in names.__struct_fields__:
+        if (name := getattr(names, group)).startswith("_"):
+            raise OptionError(
+                f"{group}={name} is a base that others inherit from; there are: {', '.join(options(group))}"
+            )
 
 
 def check(config: Mapping[str, Any]) -> None:

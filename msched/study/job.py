@@ -44,6 +44,7 @@ def run(
         versions=provenance.versions(), machine=provenance.machine(),
     )  # fmt: skip
     try:
+        inputs.check_names(names)
         inputs.check(config)
         with _timed(record, "read"):
             graph = inputs.graph_of(config)

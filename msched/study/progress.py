@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msched.plan import Incumbent
@@ -36,6 +37,13 @@ def outcome(record: Record, keys: str = "") -> str:
     distance = f", {record.gap:.2%} above the bound ({record.bound.argument})" if record.gap else ""
     cut = f", slices: {record.slices}" if record.slices != 1 else ""
     return f"{score}{distance}{cut}, streams: {record.score.streams}, waits: {record.score.waits}"
+
+
+def warned(warnings: Sequence[str], where: Path) -> str:
+    """One line: how many warnings there are, the first, and where the others stand."""
+    if len(warnings) == 1:
+        return f"1 warning: {warnings[0]}; it is in {where}"
+    return f"{len(warnings)} warnings; first: {warnings[0]}; all in {where}"
 
 
 @dataclass

@@ -1,7 +1,8 @@
-"""What a sweep says when it ends: how many cells there are in its folder, and which of its jobs failed."""
+"""What a sweep says when it ends: how many cells its folder has, their warnings, and which of its jobs failed."""
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -11,7 +12,7 @@ from hydra.experimental.callback import Callback
 
 from msched.errors import FormatError, OptionError
 from msched.study import records
-from msched.study.progress import outcome
+from msched.study.progress import outcome, warned
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -26,12 +27,11 @@ class Summary(Callback):
         self._begin = time.time()
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
-        """Forget the sweep before."""
-        failed.clear()
+        """Take the time: records of before are not of this sweep."""
         self._begin = time.time()
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
-        """Print one line, and keep what failed."""
+        """Print a line on the cells and one on their warnings, and keep what failed."""
         folder = Path(str(config.output))
         try:
             found, _ = records.load(folder)
@@ -39,6 +39,9 @@ class Summary(Callback):
             return
         states = Counter(record.state for record in found)
         print(f"{folder}: " + ", ".join(f"{count} {state}" for state, count in sorted(states.items())))
+        warnings = Counter(warning for record in found for warning in record.warnings)
+        if warnings:  # those of most cells first
+            print(warned([text for text, _ in warnings.most_common()], folder / "*" / records.FILE), file=sys.stderr)
         written = [path for path in sorted(folder.rglob(records.FILE)) if path.stat().st_mtime >= self._begin - 1]
         failed.extend(line for path in written if (line := _failure(path)))
 

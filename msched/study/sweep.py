@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,12 +40,13 @@ def main(arguments: list[str]) -> None:
     from msched.study import summary
 
     schema.register()
+    summary.failed.clear()
     entry = hydra.main(config_path=str(conf_directory()), config_name="config", version_base="1.3")(run_cell)
-    with _command_line(arguments):
+    with _command_line(arguments), _without_bases() if {"--help", "-h"} & {*arguments} else nullcontext():
         try:
             entry()
         except (HydraException, OmegaConfBaseException) as error:
-            raise OptionError(_in_one_line(error)) from error
+            raise OptionError(_helpful(_in_one_line(error), arguments)) from error
         except (YAMLError, UnicodeDecodeError) as error:
             raise OptionError(f"a config file is not YAML: {' '.join(str(error).split())}") from error
     if summary.failed:
@@ -73,7 +75,8 @@ def run_cell(config: DictConfig) -> None:
         with progress.live(f"{number}{names.workload}  {names.device}  {names.solver}{''.join(swept)}") as live:
             record, computed = job.run(plain, names, folder, live.on_progress, live.on_tick)
     except KeyboardInterrupt:
-        print(f"{progress.outcome(read(folder))} (interrupted)\n{folder / FILE}", file=sys.stderr)
+        if (folder / FILE).is_file():
+            print(f"{progress.outcome(read(folder))} (interrupted)\n{folder / FILE}", file=sys.stderr)
         raise
     line = progress.outcome(record, "".join(swept))
     if record.state == "failed":
@@ -81,12 +84,14 @@ def run_cell(config: DictConfig) -> None:
             print(f"error: {line}", file=sys.stderr)
             raise SystemExit(2)
         return  # the sweep goes on; `summary` lists what failed
-    if sys.stdout.isatty() or not sweeping:
-        print(line if computed else f"{line} (finished before)")
+    if not computed:
+        line += " (finished before)"
     if not sweeping:
-        print(folder / FILE)
+        print(line, folder / FILE, sep="\n")
         if record.warnings:
-            print(f"{len(record.warnings)} warnings in the record; the first: {record.warnings[0]}", file=sys.stderr)
+            print(progress.warned(record.warnings, folder / FILE), file=sys.stderr)
+    elif sys.stdout.isatty():
+        print(f"{line}, warnings: {len(record.warnings)}" if record.warnings else line)
 
 
 def cell_folder(names: Names, config: dict[str, Any]) -> str:
@@ -109,6 +114,34 @@ def _command_line(arguments: list[str]) -> Iterator[None]:
             del os.environ["HYDRA_FULL_ERROR"]
         else:
             os.environ["HYDRA_FULL_ERROR"] = variable
+
+
+@contextmanager
+def _without_bases() -> Iterator[None]:
+    """Leaves out of Hydra's help the configs that only others inherit from, whose names begin with `_`."""
+    written = io.StringIO()
+    try:
+        with redirect_stdout(written):
+            yield
+    finally:  # Hydra may leave with SystemExit
+        for line in written.getvalue().splitlines():
+            group, colon, names = line.partition(": ")
+            chosen = [name for name in names.split(", ") if not name.startswith("_")]
+            print(group + colon + ", ".join(chosen) if re.fullmatch(r"[\w/]+", group) else line)
+
+
+def _helpful(text: str, arguments: list[str]) -> str:
+    """What Hydra says, where it names a choice that is none or misses a better one."""
+    if found := re.search(r"(Available options in '[^']*': )(.*)", text):
+        chosen = [name for name in found.group(2).split() if not name.startswith("_")]
+        return text[: found.start()] + found.group(1) + " ".join(chosen)
+    found = re.search(r"Could not override 'workload\.(\w+)'", text)
+    if found and "workload=file" in arguments:
+        return (
+            f"workload=file has no key {found.group(1)!r}; a dimension that the model leaves open is set as "
+            f"'workload.dimensions={{{found.group(1)}: 8}}'"
+        )
+    return text
 
 
 def _in_one_line(error: Exception) -> str:

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
+import onnx
 import pytest
+from onnx import TensorProto, helper
 
 from msched.errors import OptionError
 from msched.study import records, sweep
@@ -49,7 +52,8 @@ def test_sweep_goes_on_after_a_failure_and_resumes(
             sweep.main(arguments)
         shown = capsys.readouterr()
         # no terminal: one line at the end, and what failed
-        assert (shown.out, shown.err) == ("runs/forks: 2 done, 2 failed\n", "")
+        assert shown.out == "runs/forks: 2 done, 2 failed\n"
+        assert shown.err == "1 warning: a fork is assumed; it is in runs/forks/*/record.json\n"
         assert str(caught.value).startswith("2 jobs failed:\n")
         assert str(caught.value).count("broken on atlas_800i_a2, one: failed: ZeroDivisionError") == 2
         found, _ = records.load(Path("runs/forks"))
@@ -60,6 +64,63 @@ def test_sweep_goes_on_after_a_failure_and_resumes(
     with pytest.raises(sweep.JobFailedError):
         sweep.main(arguments)
     assert [path.stat().st_mtime_ns for path in sorted(Path("runs/forks").glob("fork-*/record.json"))] == written
+
+
+def test_one_job_tells_its_warnings(search_path: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
+    path = search_path()
+    for placement, says in (
+        ("{}", "1 warning: a fork is assumed; it is in"),
+        ("{Kustom: vector}", "2 warnings; first: a fork is assumed; all in"),
+    ):
+        sweep.main(["-cd", str(path), "workload=fork", "solver=one", f"placement={placement}"])
+        shown = capsys.readouterr()
+        assert shown.err == f"{says} {shown.out.splitlines()[1]}\n"
+    assert "no op is of kind 'Kustom'" in records.read(Path(shown.out.splitlines()[1])).warnings[1]
+
+
+def test_placement_works_as_the_config_says(search_path: Callable[..., Path]) -> None:
+    chosen = ["placement={Custom: matrix}", "+placement.Custom=matrix", "placement={Custom: {ai_core: 1}}"]
+    for override in chosen:
+        sweep.main(["-m", "-cd", str(search_path()), "workload=fork", "solver=one", override])
+    found, _ = records.load(Path("runs/single"))
+    assert {r.state for r in found} == {"done"}
+    assert [warning for r in found for warning in r.warnings if "placement" in warning] == []
+
+
+def test_bases_are_no_choice(search_path: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        sweep.main(["-cd", str(search_path()), "workload=fork", "solver=one", "device=_ascend"])
+    assert "device=_ascend is a base that others inherit from; there are: a100, " in capsys.readouterr().err
+    with pytest.raises(OptionError, match="Available options in 'device': a100 ") as caught:
+        sweep.main(["device=tpu"])
+    assert "_ascend" not in str(caught.value)
+    with suppress(SystemExit):  # with which Hydra may end
+        sweep.main(["--help"])
+    shown = capsys.readouterr().out
+    assert "\ndevice: a100, " in shown
+    assert "_ascend" not in shown
+
+
+def test_open_dimensions_are_set_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    shape: list[str | int | None] = ["batch", 3, None, None]
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"])], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)],
+    )  # fmt: skip
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), "open.onnx")
+    run = ["workload=file", "workload.path=open.onnx", "solver=single"]
+    sweep.main(run)
+    assert "'workload.dimensions={batch: 1, x_2: 1, x_3: 1}'" in capsys.readouterr().err
+    for sizes in ("workload.dimensions={batch: 8, x_2: 224, x_3: 32}", "workload.dimensions={batch:8,x_2:224,x_3:32}"):
+        sweep.main([*run, sizes])
+        shown = capsys.readouterr()
+        assert shown.err == ""
+    record = records.read(Path(shown.out.splitlines()[1]))
+    assert record.score is not None
+    assert record.score.peak_bytes == 2 * 8 * 3 * 224 * 32 * 4
+    with pytest.raises(OptionError, match=r"is set as 'workload.dimensions=\{batch: 8\}'"):
+        sweep.main([*run, "workload.batch=8"])
 
 
 def test_the_same_folder_with_other_overrides_loses_nothing(search_path: Callable[..., Path]) -> None:
