@@ -104,7 +104,7 @@ def secured(problem: Problem, plan: Plan, dispatch: Dispatch) -> Plan:
     proven = bound(problem)
     if plan.bound_ns is None or plan.bound_ns < proven.makespan_ns:
         plan = replace(plan, bound_ns=proven.makespan_ns, bound_argument=proven.argument)
-    if plan.status in ("infeasible", "timeout"):
+    if plan.status in ("infeasible", "timeout") or (plan.status == "invalid" and not plan.order.size):
         return plan
     whole = secure(problem, keep_communicators_in_order(problem, plan), dispatch)
     plan = split(problem, whole)

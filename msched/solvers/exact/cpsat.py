@@ -10,60 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from msched.arrays import Int64Array
 from msched.bounds import bound
 from msched.errors import InternalError, OptionError
-from msched.plan import Incumbent, Plan, Status, durations_and_demands
+from msched.plan import Incumbent, Plan, Status
 from msched.problem import Problem
-from msched.simulator import Timeline, start_times
 from msched.solvers.base import Budget, Solver, UnassignableError
+from msched.solvers.exact.candidate import Candidate
 from msched.solvers.exact.scaled import Scaled, Streams, exact_grain
-from msched.solvers.limits import broken
-from msched.solvers.securing import keep_communicators_in_order, secure
+from msched.solvers.limits import unbindable
 
 _FINEST_HORIZON = 10**8  # CP-SAT slows down beyond; the grain grows in powers of ten to stay below
 _LOG_EVERY_S = 0.1
 # CP-SAT's deterministic units that took about a second on the problems measured, so that `time_limit` means the same.
 _WORK_ALONE, _WORK_INTERLEAVED = 0.2, 0.04
 _NOTHING = np.zeros(0, np.int64)
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A secured plan with its simulated figures: under the dispatch that is asked for, and under `planned`."""
-
-    plan: Plan
-    makespan_ns: int
-    planned_ns: int
-    planned_start_ns: Int64Array
-    waits: int
-    broken: str
-    planned_broken: str
-
-    @staticmethod
-    def of(problem: Problem, plan: Plan, dispatch: str) -> Candidate:
-        """`plan` secured for `dispatch` and simulated."""
-        plan = secure(problem, keep_communicators_in_order(problem, plan), "planned")
-        plan = secure(problem, plan, dispatch)
-        duration = durations_and_demands(problem, plan)[0]
-        start = start_times(problem, plan, "planned")
-        planned = Timeline(problem, plan, start, start + duration)
-        start = start_times(problem, plan, dispatch)
-        timeline = Timeline(problem, plan, start, start + duration)
-        return Candidate(
-            plan,
-            timeline.makespan_ns,
-            planned.makespan_ns,
-            planned.start_ns,
-            len(timeline.waits),
-            broken(problem, plan, timeline),
-            broken(problem, plan, planned),
-        )
-
-    @property
-    def rank(self) -> tuple[bool, int, int, int, int]:
-        """Limits kept, then makespan as asked for, then as planned, then events and streams: less is better."""
-        return bool(self.broken), self.makespan_ns, self.planned_ns, self.waits, self.plan.streams
 
 
 @dataclass(frozen=True)
@@ -111,6 +71,8 @@ class _Search:
     log: list[Incumbent] = field(default_factory=list)
     claim_ns: int | None = None
     impossible: bool = False
+    work: float = 0.0  # deterministic time of CP-SAT so far
+    ended_early: bool = False  # the last search came to its end, not to that of its time
 
     def __post_init__(self) -> None:
         proven = bound(self.problem)
@@ -155,36 +117,73 @@ class _Search:
             self.budget.on_progress(incumbent)
 
     def run(self) -> None:
-        """Build the model, hint it with the best plan that fits, search, and keep what the simulator thinks of it."""
-        from ortools.sat.python import cp_model
+        """Search the model that holds every plan; then, where what it finds breaks a limit, within narrower ones."""
+        from msched.solvers.exact.waits import without_events
 
-        from msched.solvers.exact.model import Model
-        from msched.solvers.exact.solution import add_hint
-
-        streams = Streams.of(self.problem)
-        fitting = [c for c in self.candidates if not c.planned_broken and streams.fit(self.problem, c.plan.stream)]
-        hint = min(fitting, key=lambda c: c.planned_ns) if fitting else None
-        scaled = Scaled.of(self.problem, self.solver.grain_ns or self._grain(hint))
-        model = Model(scaled, streams, hint.planned_ns // scaled.grain if hint else scaled.latest)
-        if hint is not None:
-            add_hint(model, hint.plan, hint.planned_start_ns)
-        engine = self._engine(scaled.grain if streams.complete else 0)
-        if streams.policy == "choice" and self.budget.workers > 1:
-            # CP-SAT's first two workers are its linear relaxation and a neighbourhood search; the third, its scheduling
-            # heuristic, is the one that proves where streams are literals.
-            engine.parameters.num_workers = self.budget.workers + 1
+        problem = without_events(self.problem)
+        if unbindable(problem):
+            self.impossible = True
+            return
+        streams = Streams.of(problem)
+        hint = self._hint(streams)
+        scaled = Scaled.of(problem, self.solver.grain_ns or self._grain(hint))
+        model = self._model(scaled, streams, hint)
+        # Where seeds break limits that this model does not know, its solution may break them, too.
+        share = 0.5 if any(c.broken for c in self.candidates) else 1.0
+        engine = self._engine(streams, scaled.grain if streams.complete else 0, share)
         status = self._search(engine, model)
-        if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            self._take(engine, model)
-        elif status == cp_model.MODEL_INVALID:
-            raise InternalError(f"problem {self.problem.name!r} makes an invalid model: {model.cp.validate()[:500]}")
-        elif status == cp_model.INFEASIBLE and hint is not None:
+        found = self._take(engine, model) if status in ("OPTIMAL", "FEASIBLE") else None
+        if status == "INFEASIBLE" and hint is not None:
             raise InternalError(f"the model of problem {self.problem.name!r} excludes a plan that meets every limit")
         if streams.complete:
-            self.impossible = status == cp_model.INFEASIBLE
+            self.impossible = status == "INFEASIBLE"
             if not self.impossible:
                 self._raise_bound(engine.best_objective_bound, scaled.grain)
         self.report()
+        self.ended_early = status == "OPTIMAL"
+        if not self.impossible and (self.best is None or (found is not None and found.broken)):
+            self._search_within_limits(scaled)
+
+    def _search_within_limits(self, scaled: Scaled) -> None:
+        """Search the plans that surely keep the limits on events and tasks, then exclude those that break a limit one
+        by one, best first. What this proves holds for plans without further fences alone, so that the bound stays."""
+        from msched.solvers.exact.waits import WaitRows
+
+        streams = Streams.of(scaled.problem, chosen=True)
+        for counted in (True, False):
+            model = self._model(scaled, streams, self._hint(streams), hinted=False)
+            rows = WaitRows(model)
+            if not rows.countable:
+                continue
+            if counted:
+                rows.keep_limits()
+            while not (self.settled or self.budget.stop.is_set() or self._remaining <= 0):
+                if self.best is not None:
+                    model.cp.add(model.makespan * scaled.grain < self.best.planned_ns)
+                engine = self._engine(streams, 0, 0.5 if counted else 1.0)
+                status = self._search(engine, model)
+                self.ended_early = status in ("OPTIMAL", "INFEASIBLE")
+                if status not in ("OPTIMAL", "FEASIBLE"):
+                    break
+                found = self._take(engine, model)
+                self.report(None if found.planned_broken else found.planned_ns)
+                if counted or (status == "OPTIMAL" and not found.broken):
+                    break
+                rows.exclude(found.plan.order, engine.value)
+
+    def _hint(self, streams: Streams) -> Candidate | None:
+        """The best plan so far that the model holds."""
+        fitting = [c for c in self.candidates if not c.planned_broken and streams.fit(self.problem, c.plan.stream)]
+        return min(fitting, key=lambda c: c.planned_ns) if fitting else None
+
+    def _model(self, scaled: Scaled, streams: Streams, hint: Candidate | None, *, hinted: bool = True) -> Any:
+        from msched.solvers.exact.model import Model
+        from msched.solvers.exact.solution import add_hint
+
+        model = Model(scaled, streams, hint.planned_ns // scaled.grain if hint else scaled.latest)
+        if hint is not None and hinted:
+            add_hint(model, hint.plan, hint.planned_start_ns)
+        return model
 
     def _take(self, engine: Any, model: Any) -> Candidate:
         """The solution as a plan, among the candidates; its ops start when fences can let them go where that helps."""
@@ -211,19 +210,33 @@ class _Search:
             grain *= 10
         return grain
 
-    def _engine(self, bound_grain: int) -> Any:
-        """A solver with the budget's parameters; bounds it proves are reported when `bound_grain` is not 0."""
+    @property
+    def _remaining(self) -> float:
+        """Seconds of the time limit that are left; of deterministic work, what stands for them."""
+        if not self.budget.deterministic:
+            return self.budget.time_limit - (time.monotonic() - self.began)
+        return self.budget.time_limit - self.work / self._work_per_second
+
+    @property
+    def _work_per_second(self) -> float:
+        return _WORK_ALONE if self.budget.workers == 1 else _WORK_INTERLEAVED
+
+    def _engine(self, streams: Streams, bound_grain: int, share: float) -> Any:
+        """A solver with a share of what is left of the budget; it reports bounds where `bound_grain` > 0."""
         from ortools.sat.python import cp_model
 
         engine = cp_model.CpSolver()
         parameters = engine.parameters
         if self.budget.deterministic:
-            alone = self.budget.workers == 1
-            parameters.max_deterministic_time = self.budget.time_limit * (_WORK_ALONE if alone else _WORK_INTERLEAVED)
+            parameters.max_deterministic_time = max(self._remaining, 0) * share * self._work_per_second
             parameters.interleave_search = self.budget.workers > 1
         else:
-            parameters.max_time_in_seconds = max(self.budget.time_limit - (time.monotonic() - self.began), 0.1)
+            parameters.max_time_in_seconds = max(self._remaining * share, 0.1)
         parameters.num_workers = self.budget.workers
+        if streams.policy == "choice" and self.budget.workers > 1:
+            # CP-SAT's first two workers are its linear relaxation and a neighbourhood search; the third, its scheduling
+            # heuristic, is the one that proves where streams are literals.
+            parameters.num_workers += 1
         parameters.random_seed = self.budget.seed
         parameters.use_dynamic_precedence_in_cumulative = self.solver.dynamic_precedences
         # In another thread the caller owns the signal, and stops the search through its budget.
@@ -237,8 +250,8 @@ class _Search:
             engine.best_bound_callback = proven
         return engine
 
-    def _search(self, engine: Any, model: Any) -> Any:
-        """Run CP-SAT in this thread; another one passes the caller's stop on to it."""
+    def _search(self, engine: Any, model: Any) -> str:
+        """Run CP-SAT in this thread, and name its status; another thread passes the caller's stop on to it."""
         from ortools.sat.python import cp_model
 
         search, grain = self, model.scaled.grain
@@ -257,10 +270,14 @@ class _Search:
         watcher = threading.Thread(target=pass_on_stop, daemon=True)
         watcher.start()
         try:
-            return engine.solve(model.cp, Progress())
+            status = engine.status_name(engine.solve(model.cp, Progress()))
         finally:
             ended.set()
             watcher.join()
+        self.work += engine.response_proto.deterministic_time
+        if status == "MODEL_INVALID":
+            raise InternalError(f"problem {self.problem.name!r} makes an invalid model: {model.cp.validate()[:500]}")
+        return str(status)
 
     def _raise_bound(self, value: float, grain: int) -> None:
         """Take a bound of the model: a whole number of grains, since the objective is one."""
@@ -298,6 +315,12 @@ class _Search:
             return Plan(stream=_NOTHING, order=_NOTHING, status="infeasible", reason=self._why_not(), **known)
         spent = time.monotonic() - self.began
         reason = f"no plan within the limits was found, and none excluded, in {spent:.1f} s; {self._why_not()}"
+        if self.ended_early and not self.budget.stop.is_set():
+            reason = (
+                "the search ended before its time without a plan within the limits, though none is excluded; "
+                f"another solver may find one; {self._why_not()}"
+            )
+            return Plan(stream=_NOTHING, order=_NOTHING, status="invalid", reason=reason, **known)
         return Plan(stream=_NOTHING, order=_NOTHING, status="timeout", reason=reason, **known)
 
     def _why_not(self) -> str:

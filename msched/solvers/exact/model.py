@@ -152,7 +152,7 @@ class Model:
         if self.streams.policy == "choice" and self.lane[u] is not self.lane[v]:
             self.cp.add(self.start[v] >= self.end[u] + min(gap, lag)).only_enforce_if(*given)
             if lag > gap:  # where the gap is longer, the no-overlap of the stream keeps it
-                same = self._same_stream(u, v)
+                same = self.same_stream(u, v)
                 apart = () if same is None else (same.negated(),)
                 self.cp.add(self.start[v] >= self.end[u] + lag).only_enforce_if(*given, *apart)
             return
@@ -162,7 +162,7 @@ class Model:
         )
         self.cp.add(self.start[v] >= self.end[u] + (lag if differ else gap)).only_enforce_if(*given)
 
-    def _same_stream(self, u: int, v: int) -> Any:
+    def same_stream(self, u: int, v: int) -> Any:
         """A literal that may be true only where u and v share a stream; None where they never can."""
         if not self.lane[u].keys() & self.lane[v].keys():
             return None

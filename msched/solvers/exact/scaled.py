@@ -86,8 +86,8 @@ class Streams:
         return int(self.first[-1])
 
     @staticmethod
-    def of(problem: Problem) -> Streams:
-        """The lightest policy that is exact for the problem."""
+    def of(problem: Problem, *, chosen: bool = False) -> Streams:
+        """The lightest policy that is exact for the problem; `choice` where the streams must be `chosen`."""
         n, engines = problem.n, problem.capacity.size
         used = np.unique(problem.engine)
         limit = n if problem.streams is None else min(problem.streams, n)
@@ -98,9 +98,9 @@ class Streams:
             own = np.where(problem.engine_streams == UNLIMITED, n, problem.engine_streams)
             most = np.minimum(np.minimum(own, ops), max(1, limit - used.size + 1))
         first = np.concatenate([[0], np.cumsum(most)]).astype(np.int64)
-        if (most <= 1).all():
+        if (most <= 1).all() and not chosen:
             return Streams("fixed", first, True)
-        if not _needs_choice(problem):
+        if not chosen and not _needs_choice(problem):
             return Streams("count", first, True)
         ops = np.array([n]) if problem.binding == "free" else np.bincount(problem.engine, minlength=engines)
         capped = most
