@@ -106,10 +106,17 @@ def secured(problem: Problem, plan: Plan, dispatch: Dispatch) -> Plan:
         plan = replace(plan, bound_ns=proven.makespan_ns, bound_argument=proven.argument)
     if plan.status in ("infeasible", "timeout") or (plan.status == "invalid" and not plan.order.size):
         return plan
-    whole = secure(problem, keep_communicators_in_order(problem, plan), dispatch)
+    ordered = keep_communicators_in_order(problem, plan)
+    whole = secure(problem, ordered, dispatch)
     plan = split(problem, whole)
     timeline = simulate(problem, plan, dispatch)
-    if reason := broken(problem, plan, timeline):
+    if (reason := broken(problem, plan, timeline)) and whole is not ordered:
+        # Fences against overtaking take events and tasks: a plan that has none to spare runs without them.
+        bare = split(problem, ordered)
+        unfenced = simulate(problem, bare, dispatch)
+        if not broken(problem, bare, unfenced):
+            whole, plan, timeline, reason = ordered, bare, unfenced, ""
+    if reason:
         return replace(plan, status="invalid", reason=reason)
     assert plan.bound_ns is not None
     if timeline.makespan_ns < plan.bound_ns:

@@ -18,13 +18,13 @@ def makespan_of(model_duration: Int64Array, start: Int64Array) -> int:
     return int((start + model_duration).max(initial=0))
 
 
-def scaled_duration(model: Model, plan: Plan) -> Int64Array:
-    """Durations in grains of the modes that a plan chose: shape (n,)."""
+def scaled_duration(model: Model, mode: Int64Array | None) -> Int64Array:
+    """Durations in grains of the modes (n,) that a plan chose, None for all 0: shape (n,)."""
     scaled = model.scaled
     duration = scaled.duration.copy()
-    if plan.mode is not None:
-        chosen = np.flatnonzero(plan.mode)
-        row = np.searchsorted(scaled.problem.mode_op, chosen) + plan.mode[chosen] - 1
+    if mode is not None:
+        chosen = np.flatnonzero(mode)
+        row = np.searchsorted(scaled.problem.mode_op, chosen) + mode[chosen] - 1
         duration[chosen] = scaled.mode_duration[row]
     return duration
 
@@ -36,7 +36,7 @@ def add_hint(model: Model, plan: Plan, start_ns: Int64Array) -> None:
     """
     scaled = model.scaled
     start = start_ns // scaled.grain
-    duration = scaled_duration(model, plan)
+    duration = scaled_duration(model, plan.mode)
     hints: dict[int, tuple[Any, int]] = {}
     for variable, value in _hints(model, plan, start, start + duration):
         hints[variable.index] = (variable, value)  # labels share variables; a hint given twice is an error
@@ -107,7 +107,7 @@ def decode(model: Model, value: Callable[[Any], int], *, moved: bool = True) -> 
     problem, scaled = model.scaled.problem, model.scaled
     start = np.array([value(variable) for variable in model.start], np.int64)
     mode = np.array([next((k for k, m in enumerate(ms) if value(m)), 0) for ms in model.mode], np.int64)
-    duration = scaled_duration(model, Plan(stream=start, order=start, mode=mode))
+    duration = scaled_duration(model, mode)
     if model.streams.policy == "count" and not scaled.gap:
         _left_justify_empty(problem, start, duration)
     rank = np.empty(problem.n, np.int64)
