@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 from msched.graph import Op, OpGraph, Rows, Tensor
 from msched.lowering.placement import plain
@@ -39,7 +40,7 @@ def rows_of(graph: OpGraph) -> list[Rows | None]:
 
 
 def _inferred(op: Op, reads: Sequence[Tensor], written: int) -> Rows | None:
-    kind = plain(op.kind)
+    kind = _known(op.kind)
     data = [t.bytes for t in reads if t.producer is not None]
     if kind in _LINEAR and op.matmul is not None:
         # one operand is data, the other a weight that every row needs; that the data stands on the left, so that a row
@@ -50,3 +51,10 @@ def _inferred(op: Op, reads: Sequence[Tensor], written: int) -> Rows | None:
     if (kind in _ROW_WISE or kind.endswith(_ALL_REDUCE)) and written and data and set(data) == {written}:
         return Rows(1, written)
     return None
+
+
+@cache
+def _known(kind: str) -> str:
+    """A kind, or that dotted part of it which the tables know: `com.microsoft.Gelu`, `aten.add.Tensor`."""
+    names = [plain(name) for name in (kind, *reversed(kind.split(".")))]
+    return next((n for n in names if n in _ROW_WISE or n in _LINEAR or n.endswith(_ALL_REDUCE)), names[0])
