@@ -34,6 +34,7 @@ class Plan:
     status: `optimal` (the claim equals the bound), `feasible`, `infeasible` (proven: no plan meets the limits),
         `timeout` (none found in time), `invalid` (this plan breaks a limit, or its solver cannot keep it).
         The last three say why in `reason`; without a plan, stream and order are empty.
+    Raises PlanError: an array of another type or shape, or a stream that is not below n.
     predicted_start_ns (n,), predicted_makespan_ns, bound_ns, log: what the solver claims; never a result.
     """
 
@@ -52,9 +53,25 @@ class Plan:
     def __post_init__(self) -> None:
         for name in ("stream", "order", "mode", "predicted_start_ns"):
             value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, frozen_int64(value, (0,)))
-        object.__setattr__(self, "fences", pairs(self.fences))
+            if value is None and name in ("mode", "predicted_start_ns"):
+                continue
+            try:
+                array = frozen_int64(value, (0,))
+            except (TypeError, ValueError, OverflowError) as error:
+                raise PlanError(f"{name}: {error}") from error
+            if array.ndim != 1:
+                raise PlanError(f"{name} has shape {array.shape}; one figure an op is needed")
+            object.__setattr__(self, name, array)
+        try:
+            object.__setattr__(self, "fences", pairs(self.fences))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise PlanError(f"fences: {error}") from error
+        if (far := self.stream >= max(self.stream.size, 1)).any():
+            op = int(np.flatnonzero(far)[0])
+            raise PlanError(
+                f"op {op} is on stream {self.stream[op]}; {self.stream.size} ops use streams 0 to "
+                f"{self.stream.size - 1} at most, numbered without holes"
+            )
 
     @property
     def streams(self) -> int:
@@ -101,6 +118,8 @@ def check_plan(problem: Problem, plan: Plan) -> None:
 
     Limits are not looked at here: a plan that breaks one can still be simulated.
     """
+    if not isinstance(plan, Plan):
+        raise PlanError(f"a Plan is needed, not {type(plan).__name__}")
     n = problem.n
     if plan.status in ("infeasible", "timeout", "invalid") and plan.order.size == 0 and n:
         raise PlanError(f"the plan carries no schedule: {plan.status}: {plan.reason}")

@@ -6,23 +6,19 @@ from events, and order from sets of ancestors rather than from vector clocks.
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from msched.arrays import BoolArray, Int64Array
+from msched.arrays import BoolArray, Int64Array, distinct
 from msched.plan import Plan
 from msched.problem import Problem
 
 if TYPE_CHECKING:
     from msched.simulator import Timeline
     from msched.solvers.base import Dispatch
-
-_BLOCK = 8192  # ops whose descendants are followed at once: 100,000 ops then need 100 MB, not 1.2 GB
 
 
 def neighbours(group: Int64Array, position: Int64Array) -> Int64Array:
@@ -115,7 +111,8 @@ class Rederivation:
     @cached_property
     def waits(self) -> Int64Array:
         """The links between streams that nothing else implies, sorted: shape (w, 2)."""
-        asked = np.unique(self.links[self.crosses], axis=0)
+        n, crossing = max(self.problem.n, 1), self.links[self.crosses]
+        asked = np.column_stack(np.divmod(distinct(crossing[:, 0] * n + crossing[:, 1]), n))
         return asked[~self.implied(asked)]
 
     @cached_property
@@ -135,63 +132,28 @@ class Rederivation:
     def implied(self, pairs: Int64Array) -> BoolArray:
         """Whether a path of two steps or more leads from the first op of each pair to the second: shape (k,).
 
-        The steps are links and stream order; the ancestors of an op are the bits of one whole number.
+        The steps are links and stream order.
         """
-        into: list[list[int]] = [[] for _ in range(self.problem.n)]
-        for u, v in self.position[np.concatenate([self.links, self.chain])].tolist():
-            into[v].append(u)
-        asked: list[list[tuple[int, int]]] = [[] for _ in range(self.problem.n)]
-        for row, (u, v) in enumerate(self.position[pairs].tolist()):
-            asked[v].append((u, row))
+        from msched.rederivation_kernel import WORDS, two_steps_lead
+
         found = np.zeros(len(pairs), np.bool_)
-        for base in range(0, self.problem.n if len(pairs) else 0, _BLOCK):
-            ancestors: list[int] = []
-            for v in range(base, self.problem.n):
-                inside = [u - base for u in into[v] if u >= base]
-                bits = 0
-                for u in inside:
-                    bits |= ancestors[u]
-                for u, row in asked[v]:
-                    if base <= u < base + _BLOCK:
-                        found[row] = bits >> (u - base) & 1
-                for u in inside:
-                    if u < _BLOCK:
-                        bits |= 1 << u
-                ancestors.append(bits)
+        if not len(pairs):
+            return found
+        steps, asked = self.position[np.concatenate([self.links, self.chain])], self.position[pairs]
+        by_end = np.argsort(asked[:, 1])
+        found[by_end] = two_steps_lead(self.problem.n, steps, asked[by_end], WORDS)
         return found
 
-    def passed_over(self) -> Iterator[int]:
-        """Ops that waited on, under `greedy`, at an instant at which all their units were free at their turn.
+    def passed_over(self) -> BoolArray:
+        """Ops that waited on, under `greedy`, at an instant at which all their units were free at their turn: (n,)."""
+        from msched.rederivation_kernel import passed_over
 
-        Of those with equal demands the first in turn is the first that could start, so only it is looked at.
-        """
-        start, finish, arrival = (
-            self.timeline.start_ns.tolist(),
-            self.timeline.finish_ns.tolist(),
-            self.arrival.tolist(),
-        )
-        turn, free = self.turn.tolist(), self.problem.capacity.tolist()
-        held = {v: tuple(self.held[v].tolist()) for v in np.flatnonzero(self.held.any(axis=1)).tolist()}
-        late = [v for v in held if start[v] > arrival[v]]
-        starts, ends = sorted(held, key=lambda v: -start[v]), sorted(held, key=lambda v: -finish[v])
-        late.sort(key=lambda v: -arrival[v])
-        queues: dict[tuple[int, ...], list[tuple[int, int]]] = {}
-        for now in sorted({*(start[v] for v in held), *(finish[v] for v in held), *(arrival[v] for v in late)}):
-            while ends and finish[ends[-1]] <= now:
-                free = [f + d for f, d in zip(free, held[ends.pop()], strict=True)]
-            while late and arrival[late[-1]] <= now:
-                v = late.pop()
-                heapq.heappush(queues.setdefault(held[v], []), (turn[v], v))
-            turns = []
-            while starts and start[starts[-1]] <= now:
-                v = starts.pop()
-                turns.append((turn[v], v))
-            for queue in queues.values():
-                while queue and start[queue[0][1]] <= now:
-                    heapq.heappop(queue)
-                turns += queue[:1]
-            for _, v in sorted(turns):
-                if start[v] <= now:
-                    free = [f - d for f, d in zip(free, held[v], strict=True)]
-                elif all(d <= f for d, f in zip(held[v], free, strict=True)):
-                    yield v
+        start, finish, arrival, turn = self.timeline.start_ns, self.timeline.finish_ns, self.arrival, self.turn
+        waited = np.flatnonzero(self.held.any(axis=1) & (start > arrival))
+        kind = np.unique(self.held[waited], axis=0, return_inverse=True)[1].reshape(-1)
+        by_kind = np.lexsort((turn[waited], kind))
+        return passed_over(
+            start, finish, arrival, turn, self.held, self.problem.capacity.copy(),
+            distinct(np.concatenate([start, finish, arrival])), np.lexsort((turn, start)), np.argsort(finish),
+            np.append(0, np.cumsum(np.bincount(kind))), waited[by_kind],
+        )  # fmt: skip

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from msched.errors import OptionError
+from msched.arrays import Int64Array
+from msched.errors import OptionError, PlanError
 from msched.plan import Plan
 from msched.problem import Problem
 from msched.rederivation import Rederivation, levels, neighbours
@@ -42,11 +43,15 @@ def validate(problem: Problem, plan: Plan, timeline: Timeline, dispatch: Dispatc
     capacity, overtaking, late: no engine is over capacity; an op starts when, and only when, `dispatch` lets it.
     finish, makespan, waits, peak, utilisation, exposed, critical: figures of the timeline, computed again.
 
-    Raises OptionError for a dispatch that does not exist. Takes O((n + m) n / 64) for the waits, else O(n log n),
-    and under `greedy` O(n x distinct demands).
+    Raises OptionError for a dispatch that does not exist or no timeline, PlanError for no plan. Takes
+    O((n + m) n / 64) for the waits, else O(n log n), and under `greedy` O(n x distinct demands).
     """
     if dispatch not in ("arrival", "planned", "greedy"):
         raise OptionError(f"dispatch is {dispatch!r}; it must be arrival, planned or greedy")
+    if not isinstance(plan, Plan):
+        raise PlanError(f"validate needs a Plan, not {type(plan).__name__}; solve the problem first")
+    if timeline is None:
+        raise OptionError("validate needs the timeline of a run, not None; simulate the plan first")
     for stage in (_shapes, _structure):
         if broken := list(stage(problem, plan, timeline)):
             return broken
@@ -120,22 +125,28 @@ def _labels(run: Rederivation) -> Iterator[Violation]:
 
 def _communicators(run: Rederivation) -> Iterator[Violation]:
     name, near = run.problem.op_names, neighbours(run.problem.communicator, run.position)
-    direct = {(u, v) for u, v in np.concatenate([run.links, run.chain]).tolist()}
-    for (u, v), implied in zip(near.tolist(), run.implied(near), strict=True):
-        if not implied and (u, v) not in direct:
-            what = f"collectives of communicator {run.problem.communicator[u]}"
-            yield Violation("communicator", f"nothing orders {name[u]!r} before {name[v]!r}, {what}; a fence would")
+    near = near[~run.implied(near)]
+    if len(near):
+        near = near[~np.isin(_keys(run, near), _keys(run, np.concatenate([run.links, run.chain])))]
+    for u, v in near.tolist():
+        what = f"collectives of communicator {run.problem.communicator[u]}"
+        yield Violation("communicator", f"nothing orders {name[u]!r} before {name[v]!r}, {what}; a fence would")
+
+
+def _keys(run: Rederivation, pairs: Int64Array) -> Int64Array:
+    """One number a pair of ops, in the order of the pairs: shape (k,)."""
+    return pairs[:, 0] * max(run.problem.n, 1) + pairs[:, 1]
 
 
 def _waits(run: Rederivation) -> Iterator[Violation]:
-    p, name, stream = run.problem, run.problem.op_names, run.plan.stream
-    right, told = ({(u, v) for u, v in rows.tolist()} for rows in (run.waits, run.timeline.waits))
-    for u, v in sorted(right - told):
+    p, name, stream, n = run.problem, run.problem.op_names, run.plan.stream, max(run.problem.n, 1)
+    right, told = _keys(run, run.waits), _keys(run, run.timeline.waits)
+    for u, v in (divmod(key, n) for key in np.setdiff1d(right, told).tolist()):
         yield Violation("waits", f"{name[v]!r} must wait for {name[u]!r}, which nothing else implies")
-    for u, v in sorted(told - right):
+    for u, v in (divmod(key, n) for key in np.setdiff1d(told, right).tolist()):
         yield Violation("waits", f"{name[v]!r} need not wait for {name[u]!r}: nothing asks for it, or others imply it")
-    if len(told) < len(run.timeline.waits):
-        yield Violation("waits", f"{len(run.timeline.waits) - len(told)} are listed twice; each is one event")
+    if twice := told.size - np.unique(told).size:
+        yield Violation("waits", f"{twice} are listed twice; each is one event")
     if p.events is not None and len(right) > p.events:
         yield Violation("events", f"the plan needs {len(right)} events; {p.events} are allowed")
     tasks = np.bincount(np.concatenate([stream, stream[run.waits[:, 0]], np.repeat(stream[run.waits[:, 1]], 2)]))
@@ -178,7 +189,7 @@ def _dispatch(run: Rederivation) -> Iterator[Violation]:
     fits = np.full(run.problem.n, run.dispatch != "greedy")
     if run.dispatch == "greedy":
         fits[(run.held == 0).all(axis=1)] = True
-        fits[list(run.passed_over())] = True
+        fits |= run.passed_over()
     else:
         for e, capacity in enumerate(run.problem.capacity.tolist()):
             queue = np.argsort(run.turn)

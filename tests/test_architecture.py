@@ -22,11 +22,11 @@ PACKAGE = ROOT / "msched"
 ROOMS = (
     ("errors", "arrays", "compiled", "topology", "topology_kernel", "config"),
     ("graph", "device"),
-    ("problem", "problem_arrays", "problem_exchange", "plan", "waits_kernel"),
+    ("problem", "problem_arrays", "problem_arguments", "problem_exchange", "plan", "waits_kernel"),
     ("formats", "networks", "lowering"),
     ("simulator", "memory", "bounds", "bounds_kernel", "antichain", "antichain_kernel"),
     ("solvers",),
-    ("validate", "rederivation"),
+    ("validate", "rederivation", "rederivation_kernel"),
     ("study",),
     ("report", "export"),
     ("cli", "__main__"),
@@ -126,9 +126,11 @@ def test_no_two_rooms_import_each_other() -> None:
 
 
 def test_the_validator_runs_no_code_of_what_it_checks() -> None:
-    allowed = {"errors", "arrays", "problem", "plan", "rederivation"}
+    allowed = {"errors", "arrays", "compiled", "problem", "plan", "rederivation", "rederivation_kernel"}
     checker = [
-        line for line in _imports() if _room(line.importer) in ("validate", "rederivation") and not line.only_type
+        line
+        for line in _imports()
+        if _room(line.importer) in ("validate", "rederivation", "rederivation_kernel") and not line.only_type
     ]
     wrong = [
         f"{line.place}: the validator imports {line.target}.{line.name}"

@@ -5,21 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import networkx
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import msched
-from msched import rederivation
 from msched.errors import OptionError
 from msched.plan import Plan
 from msched.problem import Problem
-from msched.rederivation import Rederivation
+from msched.rederivation_kernel import two_steps_lead
 from msched.simulator import simulate
 from msched.validate import Violation, validate
-from tests.reference.simulator import Report, report, start_times
-from tests.reference.waits import waits
+from tests.reference.simulator import report, start_times
 from tests.strategies import problems_with_plans
 
 RULES = ("arrival", "planned", "greedy")
@@ -305,12 +304,14 @@ def test_reasons_name_ops_times_and_what_is_allowed() -> None:
     ]
 
 
-@settings(max_examples=60)
-@given(problems_with_plans(most_ops=12, modes=False, tensors=False), st.integers(1, 5))
-def test_waits_do_not_depend_on_how_many_ops_are_followed_at_once(case: tuple[Problem, Plan], block: int) -> None:
-    problem, plan = case
-    timeline: Report = report(problem, plan, start_times(problem, plan, "planned"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rederivation, "_BLOCK", block)
-        found = Rederivation(problem, plan, timeline, "planned").waits  # type: ignore[arg-type]
-    assert [tuple(row) for row in found.tolist()] == sorted(waits(problem, plan))
+@pytest.mark.parametrize("words", [1, 2, 128])
+def test_ancestors_do_not_depend_on_how_many_are_followed_at_once(words: int) -> None:
+    n, rng = 300, np.random.default_rng(0)
+    steps = np.unique(np.sort(rng.choice(n, (500, 2)), axis=1), axis=0)
+    steps = steps[steps[:, 0] < steps[:, 1]]
+    drawing: networkx.DiGraph[int] = networkx.DiGraph(steps.tolist())
+    drawing.add_nodes_from(range(n))
+    reached = {u: networkx.descendants(drawing, u) for u in drawing}
+    asked = np.array([(u, v) for v in range(n) for u in range(v)])
+    expected = [any(v in reached[w] for w in drawing.successors(u)) for u, v in asked.tolist()]
+    assert two_steps_lead(n, steps, asked, words).tolist() == expected

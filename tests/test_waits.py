@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from msched.errors import PlanError
+import msched
+from msched.errors import OptionError, PlanError
 from msched.plan import Plan, waits
 from msched.problem import Problem
 from tests.reference.waits import happens_before
@@ -109,3 +110,36 @@ def test_a_plan_that_does_not_fit(fields: dict[str, object], message: str) -> No
     problem = Problem.from_arrays(duration=[1, 1, 1], edges=[(0, 1)])
     with pytest.raises(PlanError, match=message):
         waits(problem, Plan(**{"stream": [0, 1, 2], "order": [0, 1, 2], **fields}))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"stream": [0.5, 1]}, "stream: whole numbers that fit in 64 bits are needed, not float64"),
+        ({"stream": None}, "stream: whole numbers"),
+        ({"order": None}, "order: whole numbers"),
+        ({"order": [[0], [1, 2]]}, "order: "),
+        ({"order": [[0, 1]]}, "order has shape"),
+        ({"mode": "fast"}, "mode: whole numbers"),
+        ({"predicted_start_ns": [0, 2**70]}, "predicted_start_ns: "),
+        ({"fences": [(0, 1, 2)]}, "fences: a list of pairs of indices is needed"),
+        ({"fences": 3}, "fences: "),
+        ({"stream": [0, 2]}, "op 1 is on stream 2; 2 ops use streams 0 to 1 at most"),
+        ({"stream": [2**40, 0]}, "op 0 is on stream 1099511627776; 2 ops use"),
+        ({"stream": [0, 2**62]}, "op 1 is on stream 4611686018427387904"),
+    ],
+)
+def test_arrays_that_are_no_plan(fields: dict[str, object], message: str) -> None:
+    with pytest.raises(PlanError, match=message):
+        Plan(**{"stream": [0, 1], "order": [0, 1], **fields})
+
+
+def test_no_plan_at_all() -> None:
+    problem = Problem.from_arrays(duration=[1, 1])
+    plan = Plan(stream=np.array([0, 1]), order=np.arange(2))
+    with pytest.raises(PlanError, match="a Plan is needed, not NoneType"):
+        msched.simulate(problem, None)
+    with pytest.raises(PlanError, match="validate needs a Plan, not NoneType"):
+        msched.validate(problem, None, msched.simulate(problem, plan))
+    with pytest.raises(OptionError, match="validate needs the timeline of a run, not None"):
+        msched.validate(problem, plan, None)
