@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from msched.errors import GraphError
 from msched.graph import OpGraph
 
 WHAT = "a graph JSON of msched"
@@ -15,4 +16,8 @@ def recognises(head: bytes) -> bool:
 
 def parse(data: bytes, name: str) -> OpGraph:
     """The graph, under its own name: `name` (of the file) is not used. Raises GraphError that names the place."""
-    return OpGraph.from_json(data)
+    graph = OpGraph.from_json(data)
+    for op in graph.ops:
+        if op.stream is not None and op.stream < 0:
+            raise GraphError(f"op {op.name!r}: stream is {op.stream}; recorded streams count from 0")
+    return graph

@@ -43,8 +43,8 @@ class _Layer(NamedTuple):
 
 
 def recognises(head: bytes) -> bool:
-    """The first line begins as a layer or an edge does."""
-    return re.match(rb"\s*node[0-9]+ -- [^\r\n]", head) is not None
+    """The first line begins as a layer or an edge does, after a byte order mark or without."""
+    return re.match(rb"(?:\xef\xbb\xbf)?\s*node[0-9]+ -- [^\r\n]", head) is not None
 
 
 def parse(data: bytes, name: str, *, training: bool = False) -> OpGraph:
@@ -58,7 +58,7 @@ def parse(data: bytes, name: str, *, training: bool = False) -> OpGraph:
     if not isinstance(training, bool):
         raise OptionError(f"training is {training!r}; it must be true or false")
     try:
-        text = data.decode()
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise FormatError(f"byte {error.start} is not UTF-8 text") from error
     warnings: list[str] = []

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from msched.errors import FormatError
 from msched.formats import read
 from msched.formats.native import recognises
 from msched.graph import Matmul, Op, OpGraph, Tensor
@@ -25,3 +28,10 @@ def test_a_document_with_its_keys_in_another_order_is_recognised() -> None:
     assert recognises(b'\n {"name": "g", "ops": [], "schema": "msched.graph/1"}')
     assert not recognises(b'{"schema": "msched.problem/1"}')
     assert not recognises(b'["msched.graph/1"]')
+
+
+def test_a_recorded_stream_is_not_negative(tmp_path: Path) -> None:
+    path = tmp_path / "graph.json"
+    path.write_bytes(OpGraph("g", (Op(name="a", kind="Add", stream=0), Op(name="b", kind="Add", stream=-5))).to_json())
+    with pytest.raises(FormatError, match=r"graph\.json: op 'b': stream is -5; recorded streams count from 0"):
+        read(path)

@@ -95,6 +95,12 @@ def test_an_edge_given_twice_counts_once_and_is_told() -> None:
     assert graph.warnings[-1] == "line 11: edge 'node1 -- node2' is given twice and counts once"
 
 
+def test_a_byte_order_mark_is_skipped() -> None:
+    marked = b"\xef\xbb\xbf" + DIAMOND.encode()
+    assert recognises(marked)
+    assert parse(marked, "d") == parse(DIAMOND.encode(), "d")
+
+
 def test_quotes_stages_and_windows_line_ends() -> None:
     line = row(1, "Conv2d(3)", "1.000", "1.000", '"[4.0; 5.0]"', "0.000").strip() + " -- stage_id=3\r\n"
     assert parse(line.encode(), "d").tensors[0].bytes == 9
