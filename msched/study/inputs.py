@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from msched.config import build, options
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from msched.solvers.slicing import Candidate
 
 _MISSING = "???"
+_GENERATED = "msched.networks.network"
 
 
 def check_names(names: Names) -> None:
@@ -42,8 +45,20 @@ def foreign_targets(config: Mapping[str, Any]) -> list[str]:
 
 
 def graph_of(config: Mapping[str, Any]) -> OpGraph:
-    """The network of the group `workload`. Raises OptionError for a config that describes something else."""
-    graph: OpGraph = _built(config["workload"], "workload", OpGraph)
+    """The network of the group `workload`. Raises OptionError for a config that describes something else.
+
+    The networks of msched that were built last are kept: the cells of a sweep share them. What a file gives is not.
+    """
+    workload = config["workload"]
+    if workload.get("_target_") == _GENERATED and json.loads(text := json.dumps(workload)) == workload:
+        return _generated(text)
+    graph: OpGraph = _built(workload, "workload", OpGraph)
+    return graph
+
+
+@lru_cache(maxsize=8)  # few, because a graph may hold a million ops
+def _generated(workload: str) -> OpGraph:
+    graph: OpGraph = _built(json.loads(workload), "workload", OpGraph)
     return graph
 
 

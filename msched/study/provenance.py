@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import platform
 import re
+from collections.abc import Mapping
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -13,6 +15,11 @@ from msched.study.records import Machine
 
 def versions() -> dict[str, str]:
     """Version of msched and of each package that it depends on, by name."""
+    return dict(_versions())
+
+
+@cache
+def _versions() -> Mapping[str, str]:
     needed = {"msched"}
     for requirement in metadata.requires("msched") or ():
         if "extra ==" not in requirement and (name := re.match(r"[\w.-]+", requirement)):
@@ -31,6 +38,7 @@ def machine() -> Machine:
     )
 
 
+@cache
 def _cpu() -> str:
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")

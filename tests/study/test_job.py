@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from msched.config import load
 from msched.errors import MschedError
-from msched.study import job, records
+from msched.graph import OpGraph
+from msched.study import inputs, job, records
 from msched.study.records import Names
 from tests.study.conftest import FAKES
 
@@ -82,6 +84,14 @@ def test_changed_or_forced_cell_is_computed_again(
     job.run(config, names, tmp_path)
     _, computed = job.run({**config, **change}, names, tmp_path)
     assert computed
+
+
+def test_cells_of_a_network_share_its_graph_and_know_it_from_others(config: dict[str, Any]) -> None:
+    def graph(**changes: int) -> OpGraph:
+        return inputs.graph_of({**config, "workload": {**load("workload", "random_layered"), **changes}})
+
+    assert graph(ops=12) is graph(ops=12)
+    assert [len(graph(ops=ops).ops) for ops in (12, 13, 12)] == [12, 13, 12]
 
 
 def test_same_config_with_another_input_is_computed_again(config: dict[str, Any], names: Names, tmp_path: Path) -> None:
