@@ -137,14 +137,13 @@ def _known_to_work(problem: Problem) -> str:
 
     from msched.simulator import simulate
     from msched.solvers.limits import impossible
-    from msched.solvers.order.memory_first import MemoryFirst
+    from msched.solvers.low_peak import low_peak_order
 
     free = replace(problem, memory_bytes=None, streams=1, binding="free", label=np.full(problem.n, -1))
     if impossible(replace(problem, memory_bytes=None)) or impossible(free):
         return ""
-    stream = np.zeros(problem.n, np.int64)
-    order = MemoryFirst().sequence(free, stream, Budget())
-    peak = simulate(free, Plan(stream=stream, order=order), "planned").peak_bytes
+    plan = Plan(stream=np.zeros(problem.n, np.int64), order=low_peak_order(free))
+    peak = simulate(free, plan, "planned").peak_bytes
     return f"; one op at a time needs {peak} bytes, the smallest limit known to work"
 
 
