@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from msched.errors import InternalError
+from msched.report import labels
 from msched.study.job import gap
 from msched.study.records import Proof, Record
-from msched.study.schema import NOT_IDENTITY, leaves
+from msched.study.schema import NOT_IDENTITY
 
 BASELINE = "single"
 _OF_THE_SEARCH = ("solver", "objective", "time_limit", "workers", "seed", "deterministic")
@@ -19,12 +20,20 @@ _EXACT = "msched.solvers.exact."
 
 @dataclass(frozen=True)
 class Row:
-    """One cell with what only other cells can tell: the best bound of its problem, the single stream of its network."""
+    """One cell with what only other cells can tell: the best bound of its problem, the single stream of its network,
+    and how workload and words name it among them.
+    """
 
     record: Record
-    variant: str
+    workload: str
+    words: tuple[str, ...]
     bound: Proof | None
     single_ns: int | None
+
+    @property
+    def variant(self) -> str:
+        """What tells the row from others of its names, in words."""
+        return " ".join(self.words)
 
     @property
     def exact(self) -> bool:
@@ -71,7 +80,7 @@ class Row:
         """Sort key: problems together, the baseline first, exact solvers last."""
         names = self.record.names
         return (
-            names.workload, names.device, self.variant, self.exact, names.solver != BASELINE, names.solver,
+            self.workload, names.device, self.variant, self.exact, names.solver != BASELINE, names.solver,
             self.record.cell,
         )  # fmt: skip
 
@@ -99,13 +108,13 @@ def rows(records: Iterable[Record]) -> list[Row]:
         if record.score and record.status != "invalid" and _on_a_single_stream(record):
             network = _network(record)
             singles[network] = min(record.score.makespan_ns, singles.get(network, record.score.makespan_ns))
-    variants = _variants(given)
+    names = labels.workloads(given)
     result = []
-    for record, variant in zip(given, variants, strict=True):
-        row = Row(record, variant, bounds.get(problem_key(record)), singles.get(_network(record)))
+    for record, name, words in zip(given, names, labels.variants(given, names), strict=True):
+        row = Row(record, name, words, bounds.get(problem_key(record)), singles.get(_network(record)))
         if row.valid and row.bound and row.makespan_ns is not None and row.makespan_ns < row.bound.makespan_ns:
             raise InternalError(
-                f"{record.names.workload}, {record.names.solver}: {row.makespan_ns} ns is less than the bound of "
+                f"{name}, {record.names.solver}: {row.makespan_ns} ns is less than the bound of "
                 f"{row.bound.makespan_ns} ns ({row.bound.argument}) that another cell proved for the same problem"
             )
         result.append(row)
@@ -122,9 +131,15 @@ def problem_key(record: Record) -> str:
     return json.dumps(asked, sort_keys=True)
 
 
+def contest(row: Row) -> str:
+    """Equal for rows of one problem whose plans were scored and ranked in the same way."""
+    config = row.record.config
+    return json.dumps([problem_key(row.record), config["objective"]["order"], config.get("simulator")])
+
+
 def shared_variant(found: Sequence[Row]) -> list[str]:
     """The words of the variants that all rows of a problem have in common."""
-    return [word for word in found[0].variant.split() if all(word in row.variant.split() for row in found)]
+    return [word for word in found[0].words if all(word in row.words for row in found)]
 
 
 def _on_a_single_stream(record: Record) -> bool:
@@ -138,24 +153,3 @@ def _network(record: Record) -> str:
         *(record.config.get(k) for k in ("device", "collective", "placement")),
     ]
     return json.dumps(parts, sort_keys=True)
-
-
-def _variants(records: list[Record]) -> list[str]:
-    """What tells cells of equal names apart: the keys that differ between them, as `seed=1 streams=4`."""
-    flat = [
-        {path: str(value) for path, value in leaves(record.config) if path.split(".")[0] not in NOT_IDENTITY}
-        for record in records
-    ]
-    values: dict[tuple[str, ...], dict[str, set[str]]] = {}
-    for record, found in zip(records, flat, strict=True):
-        seen = values.setdefault(_title(record), {})
-        for path, value in found.items():
-            seen.setdefault(path, set()).add(value)
-    return [
-        " ".join(f"{path}={found[path]}" for path in sorted(found) if len(values[_title(record)][path]) > 1)
-        for record, found in zip(records, flat, strict=True)
-    ]
-
-
-def _title(record: Record) -> tuple[str, str, str]:
-    return record.names.workload, record.names.device, record.names.solver

@@ -23,7 +23,7 @@ def speed_up(rows: Iterable[Row], title: str) -> Figure | None:
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         if row.speed_up is not None and row.record.names.solver != BASELINE:
-            groups.setdefault((problem_key(row.record), row.record.names.workload), []).append(row)
+            groups.setdefault((problem_key(row.record), row.workload), []).append(row)
     if not groups:
         return None
     with_device = len({row.record.names.device for found in groups.values() for row in found}) > 1
@@ -59,9 +59,9 @@ def _title(found: list[Row], with_device: bool) -> str:
     """What the rows of a group have in common; of `key=value` the value, which says enough under a bar."""
     names = found[0].record.names
     values = [word.split("=", 1)[-1] for word in shared_variant(found)]
-    return " ".join([names.workload, *([names.device] if with_device else []), *values])
+    return " ".join([found[0].workload, *([names.device] if with_device else []), *values])
 
 
 def _label(row: Row, found: list[Row]) -> str:
-    own = [word for word in row.variant.split() if word not in shared_variant(found)]
+    own = [word for word in row.words if word not in shared_variant(found)]
     return " ".join([row.record.names.solver, *own])

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from msched.report import palette, speed_up, table
-from msched.report.rows import rows
+from msched.report.rows import Row, rows
 from msched.study import records
-from msched.study.records import Record
 
 if TYPE_CHECKING:
     import pandas
@@ -39,22 +38,22 @@ def write(folder: Path, output: Path, *, timings: bool) -> list[str]:
     figure = speed_up.speed_up(lines, "How much faster than on a single stream")
     if figure is not None:
         palette.save(figure, output / "speed_up")
-    source = msgspec.json.encode(_provenance(found), order="sorted")
+    source = msgspec.json.encode(_provenance(lines), order="sorted")
     (output / "provenance.json").write_bytes(msgspec.json.format(source, indent=2) + b"\n")
     if len({record.versions.get("msched") for record in found}) > 1:
         warnings.append(f"the records in {folder} come from several versions of msched")
     return warnings
 
 
-def _provenance(found: Iterable[Record]) -> dict[str, object]:
+def _provenance(lines: Iterable[Row]) -> dict[str, object]:
     """Cells and inputs by name with their hashes, and the distinct versions and machines."""
-    given = list(found)
+    given = [(row.workload, row.record) for row in lines]
     return {
-        "schema": "msched.provenance/1",
-        "cells": sorted(f"{r.names.workload} {r.names.device} {r.names.solver} {r.cell}" for r in given),
-        "inputs": {r.names.workload: r.input.hash for r in given if r.input},
-        "versions": _distinct(r.versions for r in given),
-        "machines": _distinct(msgspec.to_builtins(r.machine) for r in given),
+        "schema": "msched.provenance/2",
+        "cells": sorted(f"{name} {r.names.device} {r.names.solver} {r.cell}" for name, r in given),
+        "inputs": sorted({f"{name} {r.input.hash}" for name, r in given if r.input}),
+        "versions": _distinct(r.versions for _, r in given),
+        "machines": _distinct(msgspec.to_builtins(r.machine) for _, r in given),
     }
 
 
@@ -70,6 +69,7 @@ def _show(frame: pandas.DataFrame, caption: str) -> None:
     from rich.table import Table
 
     console = Console()
+    notes = table.notes(frame)
     if not console.is_terminal:
         print(f"{caption}\n\n{table.markdown(frame)}")
         return
@@ -82,3 +82,5 @@ def _show(frame: pandas.DataFrame, caption: str) -> None:
     for cells in shown.itertuples(index=False):
         view.add_row(*cells)
     console.print(view)
+    for number, text in enumerate(notes, 1):
+        console.print(f"{number}. {text}", markup=False, highlight=False)

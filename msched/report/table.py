@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msched.report.rows import Row, problem_key, shared_variant
+from msched.report.rows import Row, contest, shared_variant
+from msched.study.job import OVERRUN
 
 if TYPE_CHECKING:
     import pandas
@@ -30,44 +31,62 @@ _SHOWN: dict[str, tuple[str, Callable[[Any], str]]] = {
     "peak_bytes": ("peak, MiB", lambda size: f"{size / 2**20:.1f}"),
     "heuristic_peak_bytes": ("heuristic peak, MiB", lambda size: f"{size / 2**20:.1f}"),
     "exact_peak_bytes": ("exact peak, MiB", lambda size: f"{size / 2**20:.1f}"),
+    "heuristic_waits": ("heuristic waits", str),
+    "exact_waits": ("exact waits", str),
+    "heuristic_streams": ("heuristic streams", str),
+    "exact_streams": ("exact streams", str),
     "solve_seconds": ("solve, s", lambda seconds: f"{seconds:.2f}"),
 }
-_SILENT = ("variant", "reason", "slices", "heuristic_slices", "exact_slices")
-_PEAKS = ("heuristic_peak_bytes", "exact_peak_bytes")
+_SILENT = ("variant", "reason", "warnings", "slices", "heuristic_slices", "exact_slices")
+_RANKED_BY = ("peak_bytes", "waits", "streams")  # beside the makespan, which the pairs always show
+_SEPARATOR = " | "  # between the warnings of a cell
 _REAL = ("speed_up", "gap", "heuristic_gap", "exact_gap", "gain", "solve_seconds")
 
 
 def main_table(rows: Iterable[Row], *, timings: bool) -> pandas.DataFrame:
     """One row a cell, times in ns, sizes in bytes, gap as a share; a figure that a cell lacks is NA.
 
-    With `timings`, the seconds of the solve as well, the only column that differs from run to run.
+    With `timings`, the seconds of the solve as well, and warnings of it, which differ from run to run.
     """
-    frame = _frame([_cells(row) for row in rows])
+    frame = _frame([_cells(row, timings=timings) for row in rows])
     return frame if timings or "solve_seconds" not in frame else frame.drop(columns="solve_seconds")
 
 
 def side_by_side(rows: Iterable[Row]) -> pandas.DataFrame:
-    """One row a problem: its best heuristic and its best exact plan by the objective, and what the latter gains.
+    """One row a problem and objective: its best heuristic and its best exact plan, and what the latter gains.
 
-    gain: the share of the heuristic's makespan that the exact plan saves, or of its peak live bytes where the objective
-    puts these first; the two peaks stand in the table only then.
+    gain: the share of the heuristic's makespan that the exact plan saves, or of the figure that the objective puts
+    first; where that is another one, both plans' stand in the table.
     """
     problems: dict[str, list[Row]] = {}
     for row in rows:
         if row.record.problem is not None:
-            problems.setdefault(problem_key(row.record), []).append(row)
+            problems.setdefault(contest(row), []).append(row)
     return _frame([_pair(found) for found in problems.values()])
 
 
 def readable(frame: pandas.DataFrame) -> pandas.DataFrame:
-    """`frame` as text for people: ms, MiB and per cent; nothing where a figure is missing."""
+    """`frame` as text for people: ms, MiB and per cent; nothing where a figure is missing; warnings by their number in
+    `notes`.
+    """
     import pandas
 
     shown = {}
+    number = {text: str(place) for place, text in enumerate(notes(frame), 1)}
     for name in frame.columns:
+        if name == "warnings":
+            shown[name] = [", ".join(number[text] for text in _split(texts)) for texts in frame[name]]
+            continue
         title, text = _SHOWN.get(name, (name.replace("_", " "), str))
         shown[title] = ["" if pandas.isna(value) else text(value) for value in frame[name]]
     return pandas.DataFrame(shown)
+
+
+def notes(frame: pandas.DataFrame) -> list[str]:
+    """The distinct warnings of all rows, in the order of the rows."""
+    if "warnings" not in frame:
+        return []
+    return list(dict.fromkeys(text for texts in frame["warnings"] for text in _split(texts)))
 
 
 def write(frame: pandas.DataFrame, stem: Path, caption: str) -> list[Path]:
@@ -79,15 +98,18 @@ def write(frame: pandas.DataFrame, stem: Path, caption: str) -> list[Path]:
     markdown_path.write_text(markdown(frame), encoding="utf-8")
     body = readable(frame).rename(columns=_for_latex).style.hide(axis="index").format(_for_latex)
     align = "".join("r" if is_figure(name) else "l" for name in frame.columns)
+    caption = " ".join([caption, *(f"Warning {number}: {text}." for number, text in enumerate(notes(frame), 1))])
     latex.write_text(body.to_latex(column_format=align, hrules=True, caption=_for_latex(caption)), encoding="utf-8")
     return [csv, parquet, markdown_path, latex]
 
 
 def markdown(frame: pandas.DataFrame) -> str:
-    """The readable table in Markdown, figures to the right."""
+    """The readable table in Markdown, figures to the right, its warnings below."""
     align = ["right" if is_figure(name) else "left" for name in frame.columns]
     shown = readable(frame).map(lambda text: text.replace("|", r"\|"))
-    return f"{shown.to_markdown(index=False, colalign=align, disable_numparse=True)}\n"
+    below = "".join(f"{number}. {text}\n" for number, text in enumerate(notes(frame), 1))
+    text = f"{shown.to_markdown(index=False, colalign=align, disable_numparse=True)}\n"
+    return f"{text}\nWarnings:\n\n{below}" if below else text
 
 
 def is_figure(column: str) -> bool:
@@ -95,10 +117,10 @@ def is_figure(column: str) -> bool:
     return column in _SHOWN
 
 
-def _cells(row: Row) -> dict[str, Any]:
+def _cells(row: Row, *, timings: bool) -> dict[str, Any]:
     record, score = row.record, row.record.score
     return {
-        "workload": record.names.workload,
+        "workload": row.workload,
         "device": record.names.device,
         "solver": record.names.solver,
         "variant": row.variant,
@@ -115,6 +137,7 @@ def _cells(row: Row) -> dict[str, Any]:
         "solve_seconds": record.seconds.get("solve"),
         "status": row.status,
         "reason": row.reason,
+        "warnings": _warnings([row], timings=timings),
     }
 
 
@@ -126,7 +149,7 @@ def _pair(found: list[Row]) -> dict[str, Any]:
     if heuristic and exact and (before := _first_figure(heuristic)):
         gain = 1 - _first_figure(exact) / before
     return {
-        "workload": first.record.names.workload,
+        "workload": first.workload,
         "device": first.record.names.device,
         "variant": " ".join(shared_variant(found)),
         "single_ns": first.single_ns,
@@ -134,15 +157,16 @@ def _pair(found: list[Row]) -> dict[str, Any]:
         "heuristic_ns": heuristic.makespan_ns if heuristic else None,
         "heuristic_slices": _slices(heuristic),
         "heuristic_gap": heuristic.gap if heuristic else None,
-        "heuristic_peak_bytes": _peak(heuristic),
+        **{f"heuristic_{figure}": _ranking(heuristic, figure) for figure in _RANKED_BY},
         "exact_solver": exact.record.names.solver if exact else "",
         "exact_ns": exact.makespan_ns if exact else None,
         "exact_slices": _slices(exact),
         "exact_gap": exact.gap if exact else None,
-        "exact_peak_bytes": _peak(exact),
+        **{f"exact_{figure}": _ranking(exact, figure) for figure in _RANKED_BY},
         "gain": gain,
         "bound_ns": first.bound.makespan_ns if first.bound else None,
         "status": exact.status if exact else "",
+        "warnings": _warnings([row for row in (heuristic, exact) if row], timings=False),
     }
 
 
@@ -150,11 +174,20 @@ def _first_figure(row: Row) -> int:
     return int(row.merit()[0])
 
 
-def _peak(row: Row | None) -> int | None:
-    """Peak live bytes where the objective begins with them."""
-    if row is None or row.record.score is None or row.record.config["objective"]["order"][0] != "peak_bytes":
-        return None
-    return row.record.score.peak_bytes
+def _ranking(row: Row | None, figure: str) -> int | None:
+    """A figure of the score where the objective begins with it."""
+    return _first_figure(row) if row is not None and row.record.config["objective"]["order"][0] == figure else None
+
+
+def _warnings(rows: Iterable[Row], *, timings: bool) -> str:
+    """The distinct warnings of rows; without `timings` not those of the time that a solve took."""
+    texts = [" ".join(text.split()) for row in rows for text in row.record.warnings]
+    kept = [text for text in texts if timings or not text.startswith(OVERRUN)]
+    return _SEPARATOR.join(dict.fromkeys(kept))
+
+
+def _split(texts: str) -> list[str]:
+    return texts.split(_SEPARATOR) if texts else []
 
 
 def _slices(row: Row | None) -> str:
@@ -174,7 +207,8 @@ def _frame(cells: list[dict[str, Any]]) -> pandas.DataFrame:
         if name in _SHOWN:
             frame[name] = frame[name].astype("Float64" if name in _REAL else "Int64")
     silent = [name for name in _SILENT if name in frame and not frame[name].astype(bool).any()]
-    silent += [name for name in _PEAKS if name in frame and frame[name].isna().all()]
+    pairs = [f"{side}_{figure}" for side in ("heuristic", "exact") for figure in _RANKED_BY]
+    silent += [name for name in pairs if name in frame and frame[name].isna().all()]
     return frame.drop(columns=silent)
 
 

@@ -36,7 +36,9 @@ def outcome(record: Record, keys: str = "") -> str:
         return f"{score}: {record.reason}"
     distance = f", {record.gap:.2%} above the bound ({record.bound.argument})" if record.gap else ""
     cut = f", slices: {record.slices}" if record.slices != 1 else ""
-    return f"{score}{distance}{cut}, streams: {record.score.streams}, waits: {record.score.waits}"
+    ranked = record.config["objective"]["order"][0] == "peak_bytes"
+    peak = f", peak: {record.score.peak_bytes / 2**20:.1f} MiB" if ranked else ""
+    return f"{score}{distance}{cut}{peak}, streams: {record.score.streams}, waits: {record.score.waits}"
 
 
 def warned(warnings: Sequence[str], where: Path) -> str:

@@ -18,6 +18,7 @@ def made(
     problem: str = "p",
     status: Any = "feasible",
     state: Any = "done",
+    objective_name: str = "",
     exact: bool = False,
     peak_bytes: int = 2**20,
     waits: int = 3,
@@ -34,7 +35,7 @@ def made(
     failed = state == "failed"
     return Record(
         cell=f"{workload} {device} {solver} {sorted(config.items())}",
-        names=Names(workload=workload, device=device, solver=solver),
+        names=Names(workload=workload, device=device, solver=solver, objective=objective_name),
         config={
             "workload": {"name": workload},
             "device": {"name": device},

@@ -80,14 +80,3 @@ def test_order_does_not_depend_on_the_order_of_records(record: Make) -> None:
     names = [(row.record.names.workload, row.record.names.solver) for row in rows(records)]
     assert names == [("a", "single"), ("b", "single"), ("b", "ge"), ("b", "heft"), ("b", "cpsat")]
     assert [row.record.cell for row in rows(records[::-1])] == [row.record.cell for row in rows(records)]
-
-
-def test_variants_name_only_what_differs_between_equal_names(record: Make) -> None:
-    found = rows(
-        [
-            record("heft", seed=1, time_limit=5, objective={"order": ["a", "b"]}),
-            record("heft", seed=2, time_limit=5, objective={"order": ["a", "c"]}),
-            record("ge", seed=3, time_limit=9),
-        ]
-    )
-    assert [row.variant for row in found] == ["", "objective.order[1]=b seed=1", "objective.order[1]=c seed=2"]

@@ -33,7 +33,7 @@ def test_all_files_and_the_printed_table(record: Make, tmp_path: Path, capsys: p
     assert "| net " in printed
     assert "1.50" in printed
     source = json.loads((tmp_path / "out" / "provenance.json").read_text())
-    assert source["inputs"] == {"net": "hash of net"}
+    assert source["inputs"] == ["net hash of net"]
     assert source["versions"] == [{"msched": "0.1.0"}]
     assert len(source["cells"]) == 2
 

@@ -60,6 +60,50 @@ def test_ties_go_by_the_objective(record: Make) -> None:
     assert table.side_by_side(rows(found)).iloc[0]["best_heuristic"] == "c"
 
 
+def test_pairs_compare_by_the_first_figure_of_the_objective(record: Make) -> None:
+    memory = {"order": ["peak_bytes", "makespan_ns"]}
+    found = [
+        record("a", 800, peak_bytes=400, objective=memory),
+        record("b", 900, peak_bytes=300, objective=memory),
+        record("cpsat", 1000, peak_bytes=240, objective=memory, exact=True),
+    ]
+    pair = table.side_by_side(rows(found)).iloc[0]
+    assert (pair["best_heuristic"], pair["heuristic_peak_bytes"], pair["exact_peak_bytes"]) == ("b", 300, 240)
+    assert pair["gain"] == pytest.approx(60 / 300)
+    for made in found:
+        made.config["objective"] = {"order": ["waits", "makespan_ns"]}
+    pair = table.side_by_side(rows(found)).iloc[0]
+    assert (pair["best_heuristic"], pair["heuristic_waits"], pair["exact_waits"], pair["gain"]) == ("a", 3, 3, 0)
+    assert "heuristic_peak_bytes" not in pair
+
+
+def test_each_objective_has_a_pair_of_its_own(record: Make) -> None:
+    orders = {"makespan": ["makespan_ns", "peak_bytes"], "memory": ["peak_bytes", "makespan_ns"]}
+    found = [
+        record(solver, makespan, peak_bytes=peak, objective={"order": order}, objective_name=name)
+        for name, order in orders.items()
+        for solver, makespan, peak in (("fast", 800, 400), ("small", 900, 300))
+    ]
+    frame = table.side_by_side(rows(found))
+    assert dict(zip(frame["variant"], frame["best_heuristic"], strict=True)) == {
+        "objective=makespan": "fast", "objective=memory": "small",
+    }  # fmt: skip
+
+
+def test_warnings_stand_in_the_table_and_below_it(record: Make, tmp_path: Path) -> None:
+    one, two, three = record("a"), record("b"), record("c")
+    one.warnings = ["assumed: x", "the solve took 99.0 s; its limit was 1 s"]
+    two.warnings = ["assumed: y", "assumed: x"]
+    frame = table.main_table(rows([one, two, three]), timings=False)
+    assert frame["warnings"].tolist() == ["assumed: x", "assumed: y | assumed: x", ""]
+    assert table.readable(frame)["warnings"].tolist() == ["1", "2, 1", ""]
+    _, _, markdown, latex = table.write(frame, tmp_path / "table", "All.")
+    assert markdown.read_text().endswith("|\n\nWarnings:\n\n1. assumed: x\n2. assumed: y\n")
+    assert "All. Warning 1: assumed: x. Warning 2: assumed: y." in latex.read_text()
+    assert "99.0 s" in table.main_table(rows([one]), timings=True)["warnings"].iloc[0]
+    assert "warnings" not in table.main_table(rows([three]), timings=True)
+
+
 def test_pair_without_an_exact_solver_or_a_valid_plan(record: Make) -> None:
     pair = table.side_by_side(rows([record("heft", 800, status="invalid")])).iloc[0]
     assert (pair["best_heuristic"], pair["exact_solver"], pair["status"]) == ("", "", "")

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from msched.plan import Incumbent
@@ -47,6 +48,10 @@ def test_outcome_of_each_end(config: dict[str, Any], names: Names, tmp_path: Pat
     record.gap = 0.0
     record.status = "optimal"
     assert progress.outcome(record) == "fork on atlas_800i_a2, single: 5.004 ms, optimal, streams: 1, waits: 0"
+    record.config["objective"]["order"] = ["peak_bytes", "makespan_ns"]
+    assert record.score is not None
+    record.score = msgspec.structs.replace(record.score, peak_bytes=3 * 2**19)
+    assert progress.outcome(record).endswith(", optimal, peak: 1.5 MiB, streams: 1, waits: 0")
     record.status, record.reason = "invalid", "memory: too much"
     assert progress.outcome(record).endswith("5.004 ms, invalid: memory: too much")
     record.score, record.status, record.reason = None, "infeasible", "too little memory"
