@@ -10,136 +10,8 @@ import numpy as np
 
 from msched.arrays import Int64Array
 from msched.compiled import compiled
-
-
-@compiled
-def positions(order: Int64Array) -> Int64Array:
-    """Issue position of each op: shape (n,)."""
-    position = np.empty(order.size, np.int64)
-    for p in range(order.size):
-        position[order[p]] = p
-    return position
-
-
-@compiled
-def _crossings(
-    position: Int64Array, stream: Int64Array, edges: Int64Array, delay: Int64Array, fences: Int64Array, sync: int
-) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array]:
-    """Orderings between streams as CSR by issue position of the earlier op; and how many each later op waits for."""
-    n = position.size
-    pending = np.zeros(n, np.int64)
-    first = np.zeros(n + 1, np.int64)
-    for k in range(edges.shape[0]):
-        u, v = edges[k, 0], edges[k, 1]
-        if stream[u] != stream[v]:
-            first[position[u] + 1] += 1
-            pending[position[v]] += 1
-    for k in range(fences.shape[0]):
-        u, v = fences[k, 0], fences[k, 1]
-        if stream[u] != stream[v]:
-            first[position[u] + 1] += 1
-            pending[position[v]] += 1
-    for p in range(n):
-        first[p + 1] += first[p]
-    fill = first[:-1].copy()
-    target = np.empty(first[n], np.int64)
-    lag = np.empty(first[n], np.int64)
-    for k in range(edges.shape[0]):
-        u, v = edges[k, 0], edges[k, 1]
-        if stream[u] != stream[v]:
-            at = fill[position[u]]
-            target[at] = position[v]
-            lag[at] = sync + delay[k]
-            fill[position[u]] = at + 1
-    for k in range(fences.shape[0]):
-        u, v = fences[k, 0], fences[k, 1]
-        if stream[u] != stream[v]:
-            at = fill[position[u]]
-            target[at] = position[v]
-            lag[at] = sync
-            fill[position[u]] = at + 1
-    return first, target, lag, pending
-
-
-@compiled
-def _next_in_stream(order: Int64Array, stream: Int64Array, pending: Int64Array) -> Int64Array:
-    """The op after each in its stream, -1 for none, by issue position; counts it in `pending`."""
-    n = order.size
-    following = np.full(n, -1, np.int64)
-    last = np.full((stream.max() if n else 0) + 1, -1, np.int64)
-    for p in range(n):
-        s = stream[order[p]]
-        if last[s] >= 0:
-            following[last[s]] = p
-            pending[p] += 1
-        last[s] = p
-    return following
-
-
-@compiled
-def _holdings(order: Int64Array, duration: Int64Array, demand: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """Engines and units of each op as CSR by issue position; the engine beyond the last is the queue of free ops."""
-    n, engines = demand.shape
-    first = np.zeros(n + 1, np.int64)
-    entries = 0
-    for p in range(n):
-        v = order[p]
-        held = 0
-        if duration[v] > 0:
-            for e in range(engines):
-                if demand[v, e] > 0:
-                    held += 1
-        entries += max(held, 1)
-        first[p + 1] = entries
-    engine = np.full(entries, engines, np.int64)
-    units = np.zeros(entries, np.int64)
-    for p in range(n):
-        v = order[p]
-        at = first[p]
-        if duration[v] > 0:
-            for e in range(engines):
-                if demand[v, e] > 0:
-                    engine[at] = e
-                    units[at] = demand[v, e]
-                    at += 1
-    return first, engine, units
-
-
-@compiled
-def _push(time: Int64Array, item: Int64Array, size: int, key: int, value: int) -> int:
-    at = size
-    while at > 0:
-        parent = (at - 1) >> 1
-        if time[parent] <= key:
-            break
-        time[at] = time[parent]
-        item[at] = item[parent]
-        at = parent
-    time[at] = key
-    item[at] = value
-    return size + 1
-
-
-@compiled
-def _pop(time: Int64Array, item: Int64Array, size: int) -> int:
-    """Drop the smallest entry, which the caller has read at index 0."""
-    size -= 1
-    key, value = time[size], item[size]
-    at = 0
-    while True:
-        child = 2 * at + 1
-        if child >= size:
-            break
-        if child + 1 < size and time[child + 1] < time[child]:
-            child += 1
-        if time[child] >= key:
-            break
-        time[at] = time[child]
-        item[at] = item[child]
-        at = child
-    time[at] = key
-    item[at] = value
-    return size
+from msched.simulator.links_kernel import Links, links_of
+from msched.simulator.queues_kernel import enqueue, enqueue_op, pop, push, unlink
 
 
 @compiled
@@ -162,10 +34,9 @@ def planned_starts(
     start in order, units only come free after the last start, so the running ops stand in a heap by finish.
     """
     n, engines = demand.shape
-    position = positions(order)
-    first, target, lag, pending = _crossings(position, stream, edges, delay, fences, sync)
-    following = _next_in_stream(order, stream, pending)
-    held, engine, units = _holdings(order, duration, demand)
+    links = links_of(order, stream, duration, demand, edges, delay, fences, sync)
+    first, target, lag, following, held = links.first, links.target, links.lag, links.following, links.held
+    engine, units = links.engine, links.units
     room = np.zeros(engines + 1, np.int64)
     for k in range(engine.size):
         room[engine[k]] += 1
@@ -194,14 +65,14 @@ def planned_starts(
             while size[e] > 0 and (free[e] < units[k] or times[0] <= now):
                 now = max(now, times[0])
                 free[e] += items[0]
-                size[e] = _pop(times, items, size[e])
+                size[e] = pop(times, items, size[e])
         end = now + duration[v]
         for k in range(held[p], held[p + 1]):
             e = engine[k]
             if e < engines:
                 free[e] -= units[k]
                 last_start[e] = now
-                size[e] = _push(
+                size[e] = push(
                     finish_heap[base[e] : base[e + 1]], units_heap[base[e] : base[e + 1]], size[e], end, units[k]
                 )
         start[v] = now
@@ -232,30 +103,18 @@ def queued_starts(
     Arrived ops stand, by (arrival, issue position), in one list an engine; under `greedy` in a single one.
     """
     n, engines = demand.shape
-    position = positions(order)
-    first, target, lag, pending = _crossings(position, stream, edges, delay, fences, sync)
-    following = _next_in_stream(order, stream, pending)
-    held, engine, units = _holdings(order, duration, demand)
-    queues = 1 if greedy else engines + 1
-    head = np.full(queues, -1, np.int64)
-    tail = np.full(queues, -1, np.int64)
+    links = links_of(order, stream, duration, demand, edges, delay, fences, sync)
+    held, engine, units = links.held, links.engine, links.units
+    head = np.full(1 if greedy else engines + 1, -1, np.int64)
+    tail = head.copy()
     behind = np.empty(n if greedy else engine.size, np.int64)  # entries of the lists: next and previous
     ahead = np.empty(n if greedy else engine.size, np.int64)
-    owner = np.empty(0 if greedy else engine.size, np.int64)
-    if not greedy:
-        for p in range(n):
-            for k in range(held[p], held[p + 1]):
-                owner[k] = p
+    owner = np.empty(0, np.int64) if greedy else _owners(held)
     free = np.zeros(engines + 1, np.int64)
     free[:engines] = capacity
     arrival = np.zeros(n, np.int64)
-    time = np.empty(n + 1, np.int64)
-    item = np.empty(n + 1, np.int64)  # p for an arrival, n + p for a finish
-    size = 0
-    for p in range(n):
-        arrival[p] = (p + 1) * host
-        if pending[p] == 0:
-            size = _push(time, item, size, arrival[p], p)
+    time, item = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)  # the heap: p arrives, n + p finishes
+    size = _first_arrivals(links.pending, host, arrival, time, item)
     start = np.empty(n, np.int64)
     due = np.empty(n + 1, np.int64)  # ops that arrive at this very instant
     while size > 0:
@@ -264,141 +123,112 @@ def queued_starts(
             arrivals = 0
             while size > 0 and time[0] == now:
                 event = item[0]
-                size = _pop(time, item, size)
+                size = pop(time, item, size)
                 if event < n:
                     due[arrivals] = event
                     arrivals += 1
-                    continue
-                p = event - n
-                for k in range(held[p], held[p + 1]):
-                    free[engine[k]] += units[k]
-                for k in range(first[p], first[p + 1]):
-                    q = target[k]
-                    arrival[q] = max(arrival[q], now + lag[k])
-                    pending[q] -= 1
-                    if pending[q] == 0:
-                        if arrival[q] <= now:
-                            due[arrivals] = q
-                            arrivals += 1
-                        else:
-                            size = _push(time, item, size, arrival[q], q)
-                q = following[p]
-                if q >= 0:
-                    arrival[q] = max(arrival[q], now + gap)
-                    pending[q] -= 1
-                    if pending[q] == 0:
-                        if arrival[q] <= now:
-                            due[arrivals] = q
-                            arrivals += 1
-                        else:
-                            size = _push(time, item, size, arrival[q], q)
+                else:
+                    size, arrivals = _finish(event - n, now, links, gap, free, arrival, time, item, size, due, arrivals)
             for a in range(arrivals):
                 p = due[a]
                 arrival[p] = now
                 if greedy:
-                    _enqueue_one(head, tail, ahead, behind, arrival, p)
+                    enqueue_op(head, tail, ahead, behind, arrival, p)
                 else:
                     for k in range(held[p], held[p + 1]):
-                        _enqueue(head, tail, ahead, behind, owner, arrival, engine[k], k)
-            chosen = -1
+                        enqueue(head, tail, ahead, behind, owner, arrival, engine[k], k)
             if greedy:
-                q = head[0]
-                while q >= 0:
-                    fits = True
-                    for k in range(held[q], held[q + 1]):
-                        if free[engine[k]] < units[k]:
-                            fits = False
-                            break
-                    if fits:
-                        chosen = q
-                        break
-                    q = behind[q]
+                chosen = _first_that_fits(head, behind, links, free)
             else:
+                chosen = -1  # here and not in a function, which costs a fifth of the speed
                 for e in range(engines + 1):
                     if head[e] < 0:
                         continue
                     q = owner[head[e]]
-                    if chosen >= 0 and (
-                        arrival[q] > arrival[chosen] or (arrival[q] == arrival[chosen] and q >= chosen)
-                    ):
+                    if chosen >= 0 and (arrival[q], q) >= (arrival[chosen], chosen):
                         continue
-                    fits = True
                     for k in range(held[q], held[q + 1]):
                         if free[engine[k]] < units[k] or head[engine[k]] != k:
-                            fits = False
                             break
-                    if fits:
+                    else:
                         chosen = q
             if chosen < 0:
                 break
             if greedy:
-                _unlink(head, tail, ahead, behind, 0, chosen)
-            else:
-                for k in range(held[chosen], held[chosen + 1]):
-                    _unlink(head, tail, ahead, behind, engine[k], k)
+                unlink(head, tail, ahead, behind, 0, chosen)
             for k in range(held[chosen], held[chosen + 1]):
+                if not greedy:
+                    unlink(head, tail, ahead, behind, engine[k], k)
                 free[engine[k]] -= units[k]
-            v = order[chosen]
-            start[v] = now
-            size = _push(time, item, size, now + duration[v], n + chosen)
+            start[order[chosen]] = now
+            size = push(time, item, size, now + duration[order[chosen]], n + chosen)
     return start
 
 
 @compiled
-def _enqueue_one(
-    head: Int64Array, tail: Int64Array, ahead: Int64Array, behind: Int64Array, arrival: Int64Array, p: int
-) -> None:
-    """Put op p, which arrives now, into the single list: behind all but later-issued ops that arrived now as well."""
-    after = tail[0]
-    while after >= 0 and arrival[after] == arrival[p] and after > p:
-        after = ahead[after]
-    _link(head, tail, ahead, behind, 0, after, p)
+def _owners(held: Int64Array) -> Int64Array:
+    """The op of each entry of its holdings."""
+    owner = np.empty(held[-1], np.int64)
+    for p in range(held.size - 1):
+        for k in range(held[p], held[p + 1]):
+            owner[k] = p
+    return owner
 
 
 @compiled
-def _enqueue(
-    head: Int64Array,
-    tail: Int64Array,
-    ahead: Int64Array,
-    behind: Int64Array,
-    owner: Int64Array,
+def _first_arrivals(pending: Int64Array, host: int, arrival: Int64Array, time: Int64Array, item: Int64Array) -> int:
+    """Put into the heap what waits for nothing but the host, which lets no op arrive before it is issued; its size."""
+    size = 0
+    for p in range(pending.size):
+        arrival[p] = (p + 1) * host
+        if pending[p] == 0:
+            size = push(time, item, size, arrival[p], p)
+    return size
+
+
+@compiled
+def _finish(
+    p: int,
+    now: int,
+    links: Links,
+    gap: int,
+    free: Int64Array,
     arrival: Int64Array,
-    e: int,
-    entry: int,
-) -> None:
-    """Put an entry into the list of engine e: behind all but later-issued ops that arrived at the same instant."""
-    p = owner[entry]
-    after = tail[e]
-    while after >= 0 and arrival[owner[after]] == arrival[p] and owner[after] > p:
-        after = ahead[after]
-    _link(head, tail, ahead, behind, e, after, entry)
+    time: Int64Array,
+    item: Int64Array,
+    size: int,
+    due: Int64Array,
+    arrivals: int,
+) -> tuple[int, int]:
+    """Free the units of op p, and let arrive, now or later, what waited for it alone; the sizes of heap and `due`."""
+    for k in range(links.held[p], links.held[p + 1]):
+        free[links.engine[k]] += links.units[k]
+    last = links.first[p + 1]
+    for k in range(links.first[p], last + 1):
+        q = links.target[k] if k < last else links.following[p]
+        if q < 0:
+            continue
+        arrival[q] = max(arrival[q], now + (links.lag[k] if k < last else gap))
+        links.pending[q] -= 1
+        if links.pending[q] > 0:
+            continue
+        if arrival[q] <= now:
+            due[arrivals] = q
+            arrivals += 1
+        else:
+            size = push(time, item, size, arrival[q], q)
+    return size, arrivals
 
 
 @compiled
-def _link(
-    head: Int64Array, tail: Int64Array, ahead: Int64Array, behind: Int64Array, e: int, after: int, entry: int
-) -> None:
-    follower = head[e] if after < 0 else behind[after]
-    ahead[entry] = after
-    behind[entry] = follower
-    if after < 0:
-        head[e] = entry
-    else:
-        behind[after] = entry
-    if follower < 0:
-        tail[e] = entry
-    else:
-        ahead[follower] = entry
-
-
-@compiled
-def _unlink(head: Int64Array, tail: Int64Array, ahead: Int64Array, behind: Int64Array, e: int, entry: int) -> None:
-    before, follower = ahead[entry], behind[entry]
-    if before < 0:
-        head[e] = follower
-    else:
-        behind[before] = follower
-    if follower < 0:
-        tail[e] = before
-    else:
-        ahead[follower] = before
+def _first_that_fits(head: Int64Array, behind: Int64Array, links: Links, free: Int64Array) -> int:
+    """The first op of the single list whose units are free, -1 for none."""
+    q = int(head[0])
+    while q >= 0:
+        for k in range(links.held[q], links.held[q + 1]):
+            if free[links.engine[k]] < links.units[k]:
+                break
+        else:
+            return q
+        q = int(behind[q])
+    return -1
