@@ -70,7 +70,7 @@ def solve(
     from msched.solvers.limits import impossible
 
     if reason := impossible(problem):
-        return _without_schedule("infeasible", f"{reason}{_known_to_work(problem)}")
+        return _without_schedule("infeasible", f"{reason}{_known_to_work(problem, dispatch)}")
     try:
         plan = algorithm.solve(problem, budget)
     except UnassignableError as error:
@@ -129,22 +129,16 @@ def secured(problem: Problem, plan: Plan, dispatch: Dispatch) -> Plan:
     return replace(plan, status="feasible") if plan.status == "optimal" and whole is not plan else plan
 
 
-def _known_to_work(problem: Problem) -> str:
+def _known_to_work(problem: Problem, dispatch: Dispatch) -> str:
     """The smallest memory limit that a plan was found for, in words, where it is memory that makes it impossible."""
     if problem.memory_bytes is None or not problem.n:
         return ""
-    import numpy as np
+    from msched.solvers.serial import known_to_work
 
-    from msched.simulator import simulate
-    from msched.solvers.limits import impossible
-    from msched.solvers.low_peak import low_peak_order
-
-    free = replace(problem, memory_bytes=None, streams=1, binding="free", label=np.full(problem.n, -1))
-    if impossible(replace(problem, memory_bytes=None)) or impossible(free):
+    limit = known_to_work(problem, dispatch)
+    if limit is None or limit <= problem.memory_bytes:
         return ""
-    plan = Plan(stream=np.zeros(problem.n, np.int64), order=low_peak_order(free))
-    peak = simulate(free, plan, "planned").peak_bytes
-    return f"; one op at a time needs {peak} bytes, the smallest limit known to work"
+    return f"; one op at a time needs {limit} bytes, the smallest limit known to work"
 
 
 def _without_schedule(status: Any, reason: str) -> Plan:
