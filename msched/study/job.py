@@ -6,7 +6,7 @@ import hashlib
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from msched.solvers.base import Dispatch, Solver
 from msched.study import inputs, provenance
 from msched.study.interruption import interruptible
 from msched.study.records import FILE, Choice, Claim, Input, Names, Proof, Record, Score, Size, Tried, read, write
-from msched.study.schema import cell_id
+from msched.study.schema import cell_id, leaves
 
 if TYPE_CHECKING:
     from msched.solvers.slicing import Candidate, Sliced
@@ -113,7 +113,7 @@ def _compute(
     config, stop = record.config, threading.Event()
     solver, rule = inputs.solver_of(config), config["simulator"]
     with _timed(record, "compile"):
-        _warm_up(config["solver"]["_target_"], solver, rule["dispatch"])
+        _warm_up(config["solver"], solver, rule["dispatch"])
     with _timed(record, "bound"):
         for cut in cuts:
             if cut.problem is not None:
@@ -153,18 +153,19 @@ def _compute(
         raise KeyboardInterrupt
 
 
-_WARM: set[tuple[str, str]] = set()
+_WARM: set[tuple[str, ...]] = set()
 
 
-def _warm_up(target: str, solver: Solver, dispatch: Dispatch) -> None:
-    """Have what a solver of msched calls compiled, or loaded from the cache, before its time is taken."""
-    if not target.startswith("msched.") or (target, dispatch) in _WARM:
+def _warm_up(config: Mapping[str, Any], solver: Solver, dispatch: Dispatch) -> None:
+    """Have what a solver of msched and its parts call compiled, or loaded from the cache, before its time is taken."""
+    key = (dispatch, *(str(value) for path, value in leaves(config) if path.split(".")[-1] == "_target_"))
+    if inputs.foreign_targets(config) or key in _WARM:
         return
     from msched.solvers import solve
 
     fork = Problem.from_arrays(duration=[2, 2, 2], edges=[(0, 1), (0, 2)], demand=[[1]] * 3, capacity=[2], streams=2)
     solve(fork, solver, time_limit=0.1, dispatch=dispatch)
-    _WARM.add((target, dispatch))
+    _WARM.add(key)
 
 
 def _judge(record: Record, score: Score, proof: Proof) -> None:

@@ -10,6 +10,10 @@ import pytest
 from msched.config import load
 from msched.errors import MschedError
 from msched.graph import OpGraph
+from msched.plan import Plan
+from msched.problem import Problem
+from msched.solvers.base import Budget
+from msched.solvers.compose import Compose
 from msched.study import inputs, job, records
 from msched.study.records import Names
 from tests.study.conftest import FAKES
@@ -181,6 +185,24 @@ def test_signal_ends_the_solve_and_keeps_its_plan(
     assert record.score is not None
     assert record.seconds["solve"] < 60
     assert signal.getsignal(number) == before
+
+
+def test_solvers_of_msched_are_warmed_up_once_each(
+    config: dict[str, Any], names: Names, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    solved: list[int] = []
+
+    def counted(solver: Compose, problem: Problem, budget: Budget) -> Plan:
+        solved.append(problem.n)
+        return plain(solver, problem, budget)
+
+    plain = Compose.solve
+    monkeypatch.setattr(Compose, "solve", counted)
+    monkeypatch.setattr(job, "_WARM", set())
+    for solver, seed in (("single", 1), ("single", 2), ("ge", 1)):
+        record, _ = job.run({**config, "solver": load("solver", solver), "seed": seed}, names, tmp_path)
+        assert record.state == "done", record.error
+    assert solved == [3, 5, 5, 3, 5]  # three ops before the first of each solver; the fake network has five
 
 
 def test_interruption_before_the_solve_leaves_a_record(

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -85,6 +87,22 @@ def test_placement_works_as_the_config_says(search_path: Callable[..., Path]) ->
     found, _ = records.load(Path("runs/single"))
     assert {r.state for r in found} == {"done"}
     assert [warning for r in found for warning in r.warnings if "placement" in warning] == []
+
+
+def test_interruption_tells_the_plan_and_where_it_is(
+    search_path: Callable[..., Path], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr("msched.study.progress.Live.on_progress", stop)
+    path = search_path(solver__endless="_target_: tests.study.fakes.Endless\n")
+    with pytest.raises(KeyboardInterrupt):
+        sweep.main(["-cd", str(path), "workload=fork", "solver=endless"])
+    line, place = capsys.readouterr().err.splitlines()
+    assert line.startswith("fork on atlas_800i_a2, endless: 5.004 ms, feasible, ")
+    assert line.endswith(" (interrupted)")
+    assert records.read(Path(place)).state == "interrupted"
 
 
 def test_bases_are_no_choice(search_path: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
