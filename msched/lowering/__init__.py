@@ -11,7 +11,7 @@ from msched.arrays import Int64Array
 from msched.device import Device, device_from
 from msched.errors import OptionError, ProblemError
 from msched.graph import OpGraph
-from msched.lowering.folding import fold
+from msched.lowering.folding import MOST_EDGES, fold, settled
 from msched.lowering.parallelism import Parallelism, allow
 from msched.lowering.placement import Override, Place, places
 from msched.lowering.pricing import lane_of, price
@@ -51,13 +51,18 @@ def lower(
     chip = _device(device)
     _check(chip, streams, memory_bytes, collective, aiv_share)
     place, warnings = places(graph.ops, chip, placement or {})
-    folded = fold(graph, [p.work for p in place])
-    ops, place = [graph.ops[v] for v in folded.kept], [place[v] for v in folded.kept]
+    folded = fold(graph, [p.work for p in place], MOST_EDGES)
+    ops, place = [graph.ops[v] for v in folded.kept], settled(folded, place)
     known = {p: i for i, p in enumerate(dict.fromkeys(place))}
     number = [known[p] for p in place]
     durations, blocks, assumed = _prices(graph, folded.kept, number, list(known), chip)
     which = np.array(number, np.int64)
     demand = _units(list(known), chip)[which] * blocks[:, None]
+    if folded.barriers:
+        assumed.append(
+            f"{len(folded.barriers)} ops stay as barriers of no duration, each in place of more than {MOST_EDGES} "
+            f"dependencies, and cost a second event there; the first is {ops[min(folded.barriers)].name!r}"
+        )
     if collective == "aiv":
         assumed += _share_cores(demand, place, chip, aiv_share)
     align, engines = chip.memory.alignment, list(chip.engines)
@@ -129,20 +134,24 @@ def _prices(
 
     `number` says which of `places_` each kept op has.
     """
-    lanes = [lane_of(p, device) for p in places_]
+    lanes = [lane_of(p, device) if p.work != "free" else None for p in places_]  # only barriers are free here
     moved: tuple[list[int], list[int]] | None = None  # only built where an op says nothing of its bytes
     durations, blocks = [], []
     implied: list[str] = []
     unsized: list[str] = []
     unpriced: list[str] = []
     for v, i in zip(kept, number, strict=True):
-        op = graph.ops[v]
+        op, lane = graph.ops[v], lanes[i]
+        if lane is None:
+            durations.append(0)
+            blocks.append(0)
+            continue
         if said := bool(op.bytes_read or op.bytes_written):
             read, written = op.bytes_read, op.bytes_written
         else:
             moved = moved or _traffic(graph)
             read, written = moved[0][v], moved[1][v]
-        duration, block, sized = price(op, lanes[i], read, written)
+        duration, block, sized = price(op, lane, read, written)
         if duration > _LONGEST_NS:
             raise ProblemError(
                 f"op {op.name!r} ({op.kind}) would take {duration:.1e} ns on device {device.name!r}, "

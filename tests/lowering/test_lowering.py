@@ -153,6 +153,19 @@ def test_every_assumption_is_a_warning_behind_those_of_the_graph() -> None:
     assert problem.demand[:, 1].tolist() == [1, 1, 6, 6]
 
 
+def test_a_wide_barrier_stays_as_an_op_without_time_or_units() -> None:
+    # 40 x 40 dependencies, or 40 into the NoOp and 40 out of it; it is bound to the engine of the first op before it
+    ops = [Op(name="all", kind="NoOp"), *(Op(name=f"add{v}", kind="Add", bytes_read=1500) for v in range(80))]
+    control = [*((v, 0) for v in range(1, 41)), *((0, v) for v in range(41, 81))]
+    problem = lower(OpGraph("net", tuple(ops), (), tuple(control)), toy(), binding="engine")
+    assert (problem.n, len(problem.edges)) == (81, 80)
+    assert (problem.duration[0], problem.demand[0].tolist(), problem.engine[0]) == (0, [0, 0, 0, 0], 1)
+    assert problem.duration[1:].tolist() == [75] * 80  # two blocks of 1500 bytes, at 2 x 10 a ns
+    (warning,) = problem.warnings
+    assert warning.startswith("1 ops stay as barriers of no duration, each in place of more than 1024 dependencies")
+    assert warning.endswith("the first is 'all'")
+
+
 def test_an_empty_graph_and_a_graph_that_folds_away_are_empty_problems() -> None:
     for graph in (OpGraph("none", ()), chain(RESHAPE)):
         problem = lower(graph, toy())
