@@ -94,7 +94,7 @@ def check_edges(case: Drawn, cut: OpGraph, count: dict[str, int], axis: str, *, 
         assert shared or not exactly or (u, v) not in found
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(drawn(), st.integers(1, 4), st.sampled_from(["sequence", "batch"]))
 def test_a_slice_depends_on_exactly_the_slices_whose_rows_it_needs(case: Drawn, k: int, axis: Any) -> None:
     k = min(k, case.requests if axis == "batch" else case.tokens)
@@ -108,14 +108,14 @@ def fitting(case: Drawn, data: st.DataObject, axis: str) -> dict[str, int]:
     return {name: min(k, most) for name, k in data.draw(counts(case.graph)).items()}
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(drawn(), st.data(), st.sampled_from(["sequence", "batch"]))
 def test_regions_that_meet_miss_no_row(case: Drawn, data: st.DataObject, axis: Any) -> None:
     count = fitting(case, data, axis)
     check_edges(case, slice_graph(case.graph, count, along=axis, around="any"), count, axis, exactly=False)
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(drawn(), st.data(), st.sampled_from(["sequence", "batch"]))
 def test_a_graph_that_is_cut_twice_misses_no_row(case: Drawn, data: st.DataObject, axis: Any) -> None:
     count = fitting(case, data, axis)
@@ -127,7 +127,7 @@ def test_a_graph_that_is_cut_twice_misses_no_row(case: Drawn, data: st.DataObjec
         check_edges(case, slice_graph(once, 2, along=axis, around="any"), count, axis, exactly=False)
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(drawn(), st.data(), st.sampled_from(["sequence", "batch"]))
 def test_slices_put_together_are_the_graph(case: Drawn, data: st.DataObject, axis: Any) -> None:
     count = fitting(case, data, axis)
@@ -170,7 +170,7 @@ def read_again(case: Drawn, op: Op, k: int, axis: str) -> int:
     return total
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(drawn(), st.integers(2, 4))
 def test_ops_beside_no_collective_stay_as_they_are(case: Drawn, k: int) -> None:
     """Tied to a collective are the ops that any chain of ops, up or down, joins to one: by a search from each."""
