@@ -75,6 +75,8 @@ def solve(
         plan = algorithm.solve(problem, budget)
     except UnassignableError as error:
         return _without_schedule("invalid", str(error))
+    if plan.status == "infeasible":
+        plan = replace(plan, reason=f"{plan.reason}{_known_to_work(problem, dispatch)}")
     return secured(problem, plan, dispatch)
 
 

@@ -69,8 +69,8 @@ def run_cell(config: DictConfig) -> None:
     sweeping = HydraConfig.get().mode == RunMode.MULTIRUN
     folder = Path(plain["output"]) / cell_folder(names, plain)
     number = f"job {HydraConfig.get().job.num + 1}: " if sweeping else ""
-    groups = tuple(f"{group}=" for group in Names.__struct_fields__)
-    swept = [f" {key}" for key in HydraConfig.get().overrides.task if sweeping and not key.startswith(groups)]
+    silent = tuple(f"{key}=" for key in ("workload", "device", "solver", *schema.NOT_IDENTITY))
+    swept = [f" {key}" for key in HydraConfig.get().overrides.task if sweeping and not key.startswith(silent)]
     try:
         with progress.live(f"{number}{names.workload}  {names.device}  {names.solver}{''.join(swept)}") as live:
             record, computed = job.run(plain, names, folder, live.on_progress, live.on_tick)

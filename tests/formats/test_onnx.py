@@ -343,6 +343,7 @@ def test_the_override_of_the_warning_works_on_the_command_line() -> None:
     graph = parse(data, "m", dimensions=sizes)
     assert tensor(graph, "y").bytes == 2 * 3 * 4
     assert graph.warnings == ()
+    assert "'workload.dimensions={N: 5, x_2: 1, x_3: 1}'" in parse(data, "m", dimensions={"N": 5}).warnings[0]
 
 
 def test_a_negative_dimension_is_an_open_one() -> None:

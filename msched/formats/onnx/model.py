@@ -85,7 +85,8 @@ class Dimensions:
         if not self.assumed:
             return []
         names = list(self.assumed)
-        sizes = ", ".join(f"{name}: 1" for name in names[: min(self._of_inputs, 8) or 8])
+        known = [f"{name}: {size}" for name, size in self.given.items() if _is_word(name)]
+        sizes = ", ".join([*known, *(f"{name}: 1" for name in names[: min(self._of_inputs, 8) or 8])])
         return [
             f"open dimensions taken as 1: {some(names, 20)}; give their sizes as 'workload.dimensions={{{sizes}}}' "
             f"on the command line, as dimensions={{...}} in Python"
