@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,11 @@ def load(group: str, name: str) -> dict[str, Any]:
     """One shipped config, its inheritance resolved, as plain values. Raises OptionError for an unknown name."""
     if name not in options(group):
         raise OptionError(f"{group} {name!r} is not known; there are: {', '.join(options(group))}")
+    return deepcopy(_loaded(group, name))
+
+
+@cache
+def _loaded(group: str, name: str) -> dict[str, Any]:
     return _composed({group: f"+{group}={name}"}, group)[group]
 
 

@@ -130,7 +130,6 @@ def best_of(
     from msched.bounds import bound
     from msched.simulator import simulate
 
-    limits = {"workers": workers, "seed": seed, "deterministic": deterministic, "dispatch": dispatch, "stop": stop}
     open_ = [(i, c.problem) for i, c in enumerate(cuts) if c.problem is not None]
     if len(open_) > 1:
         open_.sort(key=lambda entry: _screened(entry[1], dispatch))
@@ -145,7 +144,10 @@ def best_of(
             continue
         share = left / (len(open_) - place)
         left -= share
-        plan = solve(problem, solver, time_limit=share, on_progress=on_progress, **limits)  # type: ignore[arg-type]
+        plan = solve(
+            problem, solver, time_limit=share, workers=workers, seed=seed, deterministic=deterministic,
+            dispatch=dispatch, on_progress=on_progress, stop=stop,
+        )  # fmt: skip
         runs = plan.order.size == problem.n and plan.status in ("optimal", "feasible")
         makespan = simulate(problem, plan, dispatch).makespan_ns if runs else None
         tried[i] = Tried(cuts[i].slices, problem.n, makespan, plan.bound_ns or proven, plan.status, plan.reason)
