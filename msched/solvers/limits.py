@@ -21,9 +21,15 @@ def impossible(problem: Problem) -> str:
 
 def broken(problem: Problem, plan: Plan, timeline: Timeline) -> str:
     """Which limit a plan breaks, or an empty string."""
-    waits = timeline.waits
-    if reason := misplaced(problem, plan.stream):
+    if reason := misplaced(problem, plan.stream) or overcounted(problem, plan, timeline.waits):
         return reason
+    if problem.memory_bytes is not None and timeline.peak_bytes > problem.memory_bytes:
+        return f"the plan's peak is {timeline.peak_bytes} live bytes, the limit is {problem.memory_bytes}"
+    return ""
+
+
+def overcounted(problem: Problem, plan: Plan, waits: Int64Array) -> str:
+    """Which limit on what waits are counted by, tasks of a stream or events, a plan breaks, or an empty string."""
     if problem.tasks_per_stream is not None and problem.n:
         tasks = tasks_in_streams(plan, waits)
         if (most := int(tasks.max())) > problem.tasks_per_stream:
@@ -33,8 +39,6 @@ def broken(problem: Problem, plan: Plan, timeline: Timeline) -> str:
             )
     if problem.events is not None and len(waits) > problem.events:
         return f"the plan needs {len(waits)} events, the limit is {problem.events}; use fewer streams"
-    if problem.memory_bytes is not None and timeline.peak_bytes > problem.memory_bytes:
-        return f"the plan's peak is {timeline.peak_bytes} live bytes, the limit is {problem.memory_bytes}"
     return ""
 
 

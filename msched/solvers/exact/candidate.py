@@ -8,7 +8,7 @@ from msched.arrays import Int64Array
 from msched.plan import Plan, durations_and_demands
 from msched.problem import Problem
 from msched.simulator import Timeline, start_times
-from msched.solvers.limits import broken
+from msched.solvers.limits import broken, overcounted
 from msched.solvers.securing import keep_communicators_in_order, secure
 from msched.solvers.splitting import split
 
@@ -24,6 +24,7 @@ class Candidate:
     waits: int
     broken: str
     planned_broken: str
+    overcounted: str  # that part of `broken` which the model does not know
 
     @staticmethod
     def of(problem: Problem, plan: Plan, dispatch: str) -> Candidate:
@@ -53,6 +54,7 @@ class Candidate:
             len(timeline.waits),
             broken(problem, plan, timeline),
             broken(problem, plan, planned),
+            overcounted(problem, plan, timeline.waits),
         )
 
     @property

@@ -129,7 +129,7 @@ class _Search:
         scaled = Scaled.of(problem, self.solver.grain_ns or self._grain(hint))
         model = self._model(scaled, streams, hint)
         # Where seeds break limits that this model does not know, its solution may break them, too.
-        share = 0.5 if any(c.broken for c in self.candidates) else 1.0
+        share = 0.5 if any(c.overcounted for c in self.candidates) else 1.0
         engine = self._engine(streams, scaled.grain if streams.complete else 0, share)
         status = self._search(engine, model)
         found = self._take(engine, model) if status in ("OPTIMAL", "FEASIBLE") else None
