@@ -97,6 +97,8 @@ def test_committed_results_are_what_the_study_gives(tmp_path: Path) -> None:
     now = pandas.read_csv(tmp_path / "out" / "table.csv")
     committed = pandas.read_csv(ROOT / "results" / "first" / "table.csv")
     committed = committed[committed["workload"].isin(proven)].reset_index(drop=True)
+    # a column of words that says nothing of these networks is not in their table
+    committed, now = (frame.dropna(axis="columns", how="all") for frame in (committed, now))
     assert len(now) == 7 * len(proven)
     pandas.testing.assert_frame_equal(now, committed)
 

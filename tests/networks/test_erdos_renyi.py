@@ -42,6 +42,7 @@ def test_late_pairs_are_drawn_as_often_as_early_ones() -> None:
     assert (edges[:, 0] < 2_500).mean() == pytest.approx(0.75, abs=5 * math.sqrt(3 / 16 / 50_000))
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_ops() -> None:
     graph = build(100_000, 4)
     assert len(graph.ops) == 100_000

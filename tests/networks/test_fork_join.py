@@ -43,6 +43,7 @@ def test_the_longest_path_goes_through_one_branch_a_stage() -> None:
     assert networkx.dag_longest_path_length(drawing) == 5 * (4 + 1)  # dependencies, one fewer than ops
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_ops() -> None:
     graph = build(stages=100, branches=100, length=10)
     assert len(graph.ops) == 100 * 1001 + 1

@@ -85,7 +85,9 @@ def test_the_smallest_image_passes() -> None:
     assert all(t.bytes > 0 for t in build(image=75).tensors)
 
 
-@pytest.mark.parametrize("blocks", [(0, 0, 0), (1, 0, 0), (3, 4, 2), (15, 20, 10), (1500, 2200, 1250)])
+@pytest.mark.parametrize(
+    "blocks", [(0, 0, 0), (1, 0, 0), (3, 4, 2), (15, 20, 10), pytest.param((1500, 2200, 1250), marks=pytest.mark.slow)]
+)
 def test_sizes_from_50_to_100_000_ops(blocks: tuple[int, int, int]) -> None:
     # Around the blocks: 5 convolutions and their ReLUs, 2 poolings; reductions of 4 and 6 convolutions, each with a
     # pooling and a concatenation; 2 ops of the classifier. The blocks: 7, 10 and 9 convolutions, a pooling, and 1, 1

@@ -125,7 +125,7 @@ def test_behind_a_reduction_the_large_model_reads_an_earlier_cell() -> None:
         # and two reductions in front, of 42 and 48 ops; the first cell behind them has 4 more for its second input
         ({"stages": 1, "cells": 20}, 1 + 42 + 48 + 20 * 43 + 4 + 3),
         # and two reductions between three stages, of 44 ops
-        ({"cells": 773}, 1 + 42 + 48 + 2 * 44 + 3 * (773 * 43 + 4) + 3),
+        pytest.param({"cells": 773}, 1 + 42 + 48 + 2 * 44 + 3 * (773 * 43 + 4) + 3, marks=pytest.mark.slow),
     ],
 )
 def test_sizes_from_50_to_100_000_ops(parameters: dict[str, Any], ops: int) -> None:

@@ -88,6 +88,7 @@ def test_a_stage_does_the_same_for_every_micro_batch() -> None:
     assert all(len(same) == 1 for same in work.values())
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_ops() -> None:
     graph = build(stages=100, micro_batches=500, backward=True)
     assert len(graph.ops) == 100_000

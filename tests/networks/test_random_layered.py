@@ -50,6 +50,7 @@ def test_graphs_are_those_of_earlier_results(parameters: dict[str, Any], start: 
     assert build(**parameters).content_hash().startswith(start)
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_ops() -> None:
     graph = build(ops=100_000)
     assert len(graph.ops) == 100_000

@@ -100,7 +100,7 @@ def test_grids_of_table_1() -> None:
     assert [regular[f"conv{i}.node31.pointwise"] for i in (3, 4, 5)] == [28 * 28 * 218, 14 * 14 * 436, 7 * 7 * 872]
 
 
-@pytest.mark.parametrize("nodes", [5, 90, 8333])
+@pytest.mark.parametrize("nodes", [5, 90, pytest.param(8333, marks=pytest.mark.slow)])
 def test_sizes_from_50_to_100_000_ops(nodes: int) -> None:
     # Unrewired, every node but the first two reads several others and so has a sum before its three ops, and only the
     # last one is read by nobody. Around the stages: two convolutions with a ReLU between them; ReLU, convolution,

@@ -65,6 +65,7 @@ def test_a_fork_has_each_number_of_branches_as_often() -> None:
     assert all(width.count(k) == pytest.approx(100, abs=5 * math.sqrt(400 * 0.25 * 0.75)) for k in (2, 3, 4, 5))
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_ops() -> None:
     drawing = build(100_000)
     assert len(drawing.ops) == 100_000

@@ -46,6 +46,7 @@ def test_the_longest_path_has_an_op_a_step_and_all_points_run_side_by_side() -> 
     assert [len(level) for level in networkx.topological_generations(drawing)] == [5] * 6
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_ops() -> None:
     graph = build(steps=100, width=1000)
     assert len(graph.ops) == 100_000

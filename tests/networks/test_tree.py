@@ -52,6 +52,7 @@ def test_every_tree_of_three_ops_is_as_likely() -> None:
     assert chains == pytest.approx(200, abs=50)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", ["in", "out"])
 def test_a_hundred_thousand_ops(direction: str) -> None:
     graph = build(100_000, direction)

@@ -40,7 +40,7 @@ def memory_instance(memory_bytes: int | None) -> Problem:
     return Problem.from_arrays(**{**given, "memory_bytes": memory_bytes})
 
 
-@pytest.mark.parametrize("memory_bytes", [None, pytest.param(260, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("memory_bytes", [pytest.param(limit, marks=pytest.mark.slow) for limit in (None, 260)])
 def test_200_ops_within_memory_reach_the_known_optimum(memory_bytes: int | None) -> None:
     # 4858 is proven without a limit, and was found again under a limit of 260 (the file's own note).
     problem = memory_instance(memory_bytes)
