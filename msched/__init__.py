@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from msched.bounds import bound as bound
     from msched.device import Device as Device
     from msched.formats import read as read
+    from msched.formats.problems import read_problem as read_problem
     from msched.graph import OpGraph as OpGraph
     from msched.lowering import lower as lower
     from msched.lowering.slicing import slice_graph as slice_graph
@@ -38,6 +39,7 @@ _HOME = {
     "lower": "msched.lowering",
     "network": "msched.networks",
     "read": "msched.formats",
+    "read_problem": "msched.formats.problems",
     "simulate": "msched.simulator",
     "slice_graph": "msched.lowering.slicing",
     "solve": "msched.solvers",

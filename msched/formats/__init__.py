@@ -50,18 +50,23 @@ def read(path: str | Path, *, format_name: str | None = None, **parameters: Any)
         raise OptionError(f"path is {path!r}; the path of a file is needed")
     parameters = {name: value for name, value in parameters.items() if value is not None}
     try:
-        module, data = _contents(Path(path), format_name)
+        module, data = contents(Path(path), formats(), format_name, "problems are read by msched.read_problem")
         known = [p.name for p in inspect.signature(module.parse).parameters.values() if p.kind is p.KEYWORD_ONLY]
         if unknown := sorted(set(parameters) - set(known)):
             takes = ", ".join(known) or "none"
             raise OptionError(f"{path}: {module.WHAT} has no parameter {', '.join(unknown)}; it takes: {takes}")
-        return cast(OpGraph, module.parse(data, _stem(Path(path)), **parameters))
+        return cast(OpGraph, module.parse(data, stem(Path(path)), **parameters))
     except (FormatError, GraphError) as error:
         raise FormatError(f"{path}: {error}") from error
 
 
-def _contents(path: Path, format_name: str | None) -> tuple[ModuleType, bytes]:
-    """The reader of a file, and all its bytes, unpacked. No more is read than the reader takes."""
+def contents(
+    path: Path, readers: Mapping[str, ModuleType], format_name: str | None, elsewhere: str
+) -> tuple[ModuleType, bytes]:
+    """The one of `readers` that takes a file, and all its bytes, unpacked. No more is read than the reader takes.
+
+    elsewhere: what to say of files that none of them takes. Raises FormatError, and OptionError for `format_name`.
+    """
     try:
         if path.is_dir():
             raise FormatError("is a directory; give the path of one file")
@@ -74,7 +79,7 @@ def _contents(path: Path, format_name: str | None) -> tuple[ModuleType, bytes]:
             head = stream.read(HEAD_BYTES)
             if not head:
                 raise FormatError("is empty")
-            module = _reader(head, format_name)
+            module = _reader(head, readers, format_name, elsewhere)
             most = min(module.LARGEST_BYTES, LARGEST_UNPACKED_BYTES) if packed else module.LARGEST_BYTES
             data = head + stream.read(max(0, most - len(head)) + 1)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -86,17 +91,18 @@ def _contents(path: Path, format_name: str | None) -> tuple[ModuleType, bytes]:
     return module, data
 
 
-def _reader(head: bytes, format_name: str | None) -> ModuleType:
-    if format_name is not None and format_name not in formats():
-        raise OptionError(f"format_name {format_name!r} is not known; there are: {', '.join(formats())}")
-    claims = [format_name] if format_name else [name for name, m in formats().items() if m.recognises(head)]
+def _reader(head: bytes, readers: Mapping[str, ModuleType], format_name: str | None, elsewhere: str) -> ModuleType:
+    if format_name is not None and format_name not in readers:
+        raise OptionError(f"format_name {format_name!r} is not known; there are: {', '.join(readers)}")
+    claims = [format_name] if format_name else [name for name, m in readers.items() if m.recognises(head)]
     if not claims:
-        looked = "; ".join(f"{module.WHAT} ({name})" for name, module in formats().items())
-        raise FormatError(f"is of no known format; looked for: {looked}")
+        looked = "; ".join(f"{module.WHAT} ({name})" for name, module in readers.items())
+        raise FormatError(f"is of no known format; looked for: {looked}; {elsewhere}")
     if len(claims) > 1:
         raise FormatError(f"may be {' or '.join(claims)}; say which with format_name=")
-    return formats()[claims[0]]
+    return readers[claims[0]]
 
 
-def _stem(path: Path) -> str:
+def stem(path: Path) -> str:
+    """The name of a file without its folder, its ending and `.gz`."""
     return Path(path.name.removesuffix(".gz")).stem
