@@ -40,7 +40,7 @@ class Answer:
     solution: Int64Array
     objective: int | None
     bound: float | None
-    work: float = 0.0  # deterministic time
+    work: float = 0.0  # CP-SAT's deterministic time; in seconds that stand for it where an effort was spent
     message: str = ""
 
     @property

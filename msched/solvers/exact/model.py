@@ -20,8 +20,30 @@ from typing import Any
 import numpy as np
 from ortools.sat.python import cp_model
 
+from msched.arrays import BoolArray, Int64Array
 from msched.problem import Problem
 from msched.solvers.exact.scaled import Scaled, Streams, counted
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The part of a schedule that a model leaves as it is, where the problem is an excerpt of a larger one.
+
+    free (n,): ops that the search places. Of the others, those `shifted` (n,) start earlier than `start` (n,), in
+    grains, by as much as the makespan falls below `makespan`; the rest start at `start`. stream (n,): of those that are
+    not free. least: makespan that the frame allows.
+    """
+
+    free: BoolArray
+    shifted: BoolArray
+    start: Int64Array
+    stream: Int64Array
+    makespan: int
+    least: int
+
+    def moves(self, u: int, v: int) -> bool:
+        """Whether the two ops can move against each other."""
+        return bool(self.free[u] or self.free[v] or self.shifted[u] != self.shifted[v])
 
 
 @dataclass
@@ -35,6 +57,7 @@ class Model:
     scaled: Scaled
     streams: Streams
     horizon: int
+    frame: Frame | None = None
     cp: cp_model.CpModel = field(default_factory=cp_model.CpModel)
     start: list[Any] = field(default_factory=list)
     end: list[Any] = field(default_factory=list)
@@ -61,18 +84,23 @@ class Model:
         self._dependencies()
         self._engines()
         self._streams()
-        self._memory()
-        self._host()
+        if self.frame is None:
+            self._memory()
+            self._host()
         self._communicators()
         self.cp.minimize(self.makespan)
 
     def _ops(self) -> None:
         scaled, problem = self.scaled, self.scaled.problem
-        self.makespan = self.cp.new_int_var(min(scaled.bound, self.horizon), self.horizon, "makespan")
+        least = scaled.bound if self.frame is None else self.frame.least
+        self.makespan = self.cp.new_int_var(min(least, self.horizon), self.horizon, "makespan")
         rows = np.searchsorted(problem.mode_op, np.arange(problem.n + 1))
         heads, tails, durations = scaled.head.tolist(), scaled.tail.tolist(), scaled.duration.tolist()
         for v in range(problem.n):
             sizes = [durations[v], *scaled.mode_duration[rows[v] : rows[v + 1]].tolist()]
+            if self.frame is not None and not self.frame.free[v]:
+                self._framed(v, self.frame, sizes[0])
+                continue
             latest = max(self.horizon - min(sizes) - tails[v], heads[v])
             start = self.cp.new_int_var(heads[v], latest, f"start{v}")
             self.start.append(start)
@@ -90,6 +118,15 @@ class Model:
                 self.end.append(self.cp.new_int_var(heads[v], self.horizon, f"end{v}"))
                 self.cp.add(self.end[v] == start + size)
             self.cp.add(self.makespan >= self.end[v] + tails[v])
+
+    def _framed(self, v: int, frame: Frame, size: int) -> None:
+        start: Any = int(frame.start[v])
+        if frame.shifted[v]:
+            start = self.makespan + (start - frame.makespan)
+        self.start.append(start)
+        self.end.append(start + size)
+        self.size.append(size)
+        self.mode.append([])
 
     def _interval(self, v: int, longer: int = 0, lane: int | None = None) -> Any:
         """The interval of op v, held `longer` at its end; present where the op is on stream `lane`, if one is named."""
@@ -118,6 +155,11 @@ class Model:
                 self.lane[v] = of_label[label]
                 continue
             options = self.streams.options(problem, v)
+            if self.frame is not None:
+                self.lane[v] = self._framed_lane(v, self.frame, options)
+                if label >= 0:
+                    of_label[label] = self.lane[v]
+                continue
             before = opened.get(options.start, {})
             # Streams are alike: they are numbered by first use in topological order.
             literals = {s: self.cp.new_bool_var(f"lane{v}_{s}") for s in options[: len(before) + 1]}
@@ -129,6 +171,14 @@ class Model:
             opened[options.start] = self._opened(v, before, literals)
             if label >= 0:
                 of_label[label] = literals
+
+    def _framed_lane(self, v: int, frame: Frame, options: range) -> dict[int, Any]:
+        """Streams keep their names, since the frame has ops on them; a label may have bound the op to one."""
+        if not frame.free[v] or frame.stream[v] >= 0:
+            return {int(frame.stream[v]): self.cp.new_constant(1)}
+        literals = {s: self.cp.new_bool_var(f"lane{v}_{s}") for s in options}
+        self.cp.add_exactly_one(literals.values())
+        return literals
 
     def _opened(self, v: int, before: dict[int, Any], literals: dict[int, Any]) -> dict[int, Any]:
         """Literals that may be true only for streams that op v or an earlier one takes."""
@@ -144,7 +194,8 @@ class Model:
 
     def _dependencies(self) -> None:
         for (u, v), lag in zip(self.scaled.problem.edges.tolist(), self.scaled.lag.tolist(), strict=True):
-            self._follows(u, v, lag)
+            if self.frame is None or self.frame.moves(u, v):
+                self._follows(u, v, lag)
 
     def _follows(self, u: int, v: int, lag: int, given: tuple[Any, ...] = ()) -> None:
         """v starts after u ends: `gap` later on one stream, `lag` later on two; where the literals `given` hold."""
@@ -166,6 +217,9 @@ class Model:
         """A literal that may be true only where u and v share a stream; None where they never can."""
         if not self.lane[u].keys() & self.lane[v].keys():
             return None
+        for a, b in ((u, v), (v, u)):
+            if len(self.lane[a]) == 1:
+                return self.lane[b][next(iter(self.lane[a]))]
         pair = (min(u, v), max(u, v))
         if pair not in self.together:
             same = self.together[pair] = self.cp.new_bool_var(f"together{u}_{v}")
@@ -207,7 +261,8 @@ class Model:
                 self.cp.add_no_overlap(intervals)
             else:
                 self.cp.add_cumulative(intervals, demands, room)
-            self.cp.add(self.makespan * room >= sum(energy))
+            if self.frame is None:
+                self.cp.add(self.makespan * room >= sum(energy))
 
     def _streams(self) -> None:
         if self.streams.policy == "choice":
@@ -219,18 +274,22 @@ class Model:
         scaled, problem = self.scaled, self.scaled.problem
         ops = range(problem.n)
         for s in range(self.streams.lanes):
-            here = [v for v in ops if s in self.lane[v]]
+            here = [v for v in ops if s in self.lane[v] and not self._empty_in_frame(v)]
             self.cp.add_no_overlap([self._interval(v, scaled.gap, s) for v in here])
-            if problem.tasks_per_stream is not None:
+            if problem.tasks_per_stream is not None and self.frame is None:
                 self.cp.add(sum(self.lane[v][s] for v in here) <= problem.tasks_per_stream)
         if self.streams.lanes < problem.n:
             self.cp.add_cumulative([self._interval(v, scaled.gap) for v in ops], [1] * problem.n, self.streams.lanes)
-        if problem.binding == "engine" and problem.streams is not None:
+        if problem.binding == "engine" and problem.streams is not None and self.frame is None:
             self.used = [self.cp.new_bool_var(f"used{s}") for s in range(self.streams.lanes)]
             for literals in self.lane:
                 for s, literal in literals.items():
                     self.cp.add_implication(literal, self.used[s])
             self.cp.add(sum(self.used) <= problem.streams)
+
+    def _empty_in_frame(self, v: int) -> bool:
+        """A framed op without duration: where it stands inside of another it is the simulator that moves it."""
+        return self.frame is not None and not self.frame.free[v] and self.size[v] + self.scaled.gap == 0
 
     def _counted_streams(self) -> None:
         """Where it does not matter which op shares a stream with which, at most so many are busy at any time."""
@@ -245,7 +304,7 @@ class Model:
             intervals = [self._interval(v, scaled.gap) for v in ops]
             if most == 1:
                 self.cp.add_no_overlap(intervals)
-            elif problem.binding == "engine" and problem.streams is not None:
+            elif problem.binding == "engine" and problem.streams is not None and self.frame is None:
                 self.stream_count[row] = self.cp.new_int_var(1, most, f"streams{row}")
                 self.cp.add_cumulative(intervals, [1] * len(ops), self.stream_count[row])
             elif most < len(ops):
@@ -292,6 +351,8 @@ class Model:
     def _communicators(self) -> None:
         """Any two collectives of a communicator are ordered, one finished (and its event seen) before the other."""
         for u, v in unordered_collectives(self.scaled.problem):
+            if self.frame is not None and not self.frame.moves(u, v):
+                continue
             first = self.first[u, v] = self.cp.new_bool_var(f"first{u}_{v}")
             self._follows(u, v, self.scaled.fence_lag, (first,))
             self._follows(v, u, self.scaled.fence_lag, (first.negated(),))

@@ -21,6 +21,7 @@ from msched.problem import UNLIMITED, Problem
 Policy = Literal["count", "fixed", "choice"]
 _ENERGY = 2**50  # units x grains of one resource that CP-SAT is trusted with; from 2^58 on it loses solutions
 _LANES = 60_000  # op-by-stream literals that a model may hold; beyond, fewer streams and no claim of optimality
+_CROWDED = 1000  # ops up to which the limit on tasks is in the model; beyond, plans that break it are split
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,8 @@ def _needs_choice(problem: Problem) -> bool:
     """Whether it matters which op shares a stream with which, beyond how many streams are busy."""
     events_cost = problem.record_ns + problem.wait_ns > 0 or bool(problem.delay.any())
     grouped = bool((problem.label >= 0).any())
-    crowded = problem.tasks_per_stream is not None and problem.n > problem.tasks_per_stream
+    limit = problem.tasks_per_stream
+    crowded = limit is not None and limit < problem.n <= _CROWDED
     # An op without duration fits where a stream changes hands: only where it may take any stream is that always so.
     empty = problem.gap_ns == 0 and bool((problem.duration == 0).any() or (problem.mode_duration == 0).any())
     return events_cost or grouped or crowded or (empty and (problem.binding == "engine" or problem.host_issue_ns > 0))

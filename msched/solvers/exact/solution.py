@@ -11,6 +11,9 @@ from msched.arrays import Int64Array
 from msched.plan import Plan, durations_and_demands
 from msched.problem import Problem
 from msched.solvers.exact.model import Model
+from msched.solvers.exact.scaled import Scaled, Streams
+
+_TASKS_AN_OP = 4  # that a stream holds, with records and waits, where its ops are to share evenly
 
 
 def makespan_of(model_duration: Int64Array, start: Int64Array) -> int:
@@ -18,9 +21,8 @@ def makespan_of(model_duration: Int64Array, start: Int64Array) -> int:
     return int((start + model_duration).max(initial=0))
 
 
-def scaled_duration(model: Model, mode: Int64Array | None) -> Int64Array:
+def scaled_duration(scaled: Scaled, mode: Int64Array | None) -> Int64Array:
     """Durations in grains of the modes (n,) that a plan chose, None for all 0: shape (n,)."""
-    scaled = model.scaled
     duration = scaled.duration.copy()
     if mode is not None:
         chosen = np.flatnonzero(mode)
@@ -36,7 +38,7 @@ def add_hint(model: Model, plan: Plan, start_ns: Int64Array) -> None:
     """
     scaled = model.scaled
     start = start_ns // scaled.grain
-    duration = scaled_duration(model, plan.mode)
+    duration = scaled_duration(scaled, plan.mode)
     hints: dict[int, tuple[Any, int]] = {}
     for variable, value in _hints(model, plan, start, start + duration):
         hints[variable.index] = (variable, value)  # labels share variables; a hint given twice is an error
@@ -107,17 +109,42 @@ def decode(model: Model, value: Callable[[Any], int], *, moved: bool = True) -> 
     problem, scaled = model.scaled.problem, model.scaled
     start = np.array([value(variable) for variable in model.start], np.int64)
     mode = np.array([next((k for k, m in enumerate(ms) if value(m)), 0) for ms in model.mode], np.int64)
-    duration = scaled_duration(model, mode)
+    duration = scaled_duration(scaled, mode)
     if model.streams.policy == "count" and not scaled.gap:
         _left_justify_empty(problem, start, duration)
-    rank = np.empty(problem.n, np.int64)
-    rank[problem.topological_order] = np.arange(problem.n)
-    order = np.lexsort((rank, duration > 0, start))  # what takes no time goes before what starts then
+    order = issue_order(problem, start, duration)
     if moved and problem.memory_bytes is not None:
         _start_at_releases(model, order, start, duration)
-    stream = _streams(model, value, order, start, start + duration + scaled.gap)
+    lanes = np.zeros(problem.n, np.int64)
+    if model.streams.policy == "choice":
+        lanes = np.array([next(s for s, x in lane.items() if value(x)) for lane in model.lane], np.int64)
+    return _plan(scaled, model.streams, order, start, mode, lanes)
+
+
+def plan_of(scaled: Scaled, streams: Streams, start: Int64Array, mode: Int64Array, stream: Int64Array) -> Plan:
+    """The plan of start times in grains, modes and, where they are chosen, streams: shapes (n,)."""
+    duration = scaled_duration(scaled, mode)
+    return _plan(scaled, streams, issue_order(scaled.problem, start, duration), start, mode, stream)
+
+
+def issue_order(problem: Problem, start: Int64Array, duration: Int64Array) -> Int64Array:
+    """Ops by start; of those that start together first what takes no time: shape (n,)."""
+    rank = np.empty(problem.n, np.int64)
+    rank[problem.topological_order] = np.arange(problem.n)
+    return np.lexsort((rank, duration > 0, start)).astype(np.int64)
+
+
+def _plan(
+    scaled: Scaled, streams: Streams, order: Int64Array, start: Int64Array, mode: Int64Array, lanes: Int64Array
+) -> Plan:
+    problem, duration = scaled.problem, scaled_duration(scaled, mode)
+    stream = lanes
+    if streams.policy == "fixed":
+        stream = problem.engine if problem.binding == "engine" else np.zeros(problem.n, np.int64)
+    elif streams.policy == "count":
+        stream = _coloured(scaled, streams, order, start, start + duration + scaled.gap)
     return Plan(
-        stream=stream,
+        stream=_renumbered(order, stream),
         order=order,
         mode=mode if mode.any() else None,
         predicted_start_ns=start * scaled.grain,
@@ -152,42 +179,23 @@ def _start_at_releases(model: Model, order: Int64Array, start: Int64Array, durat
         times = np.union1d(times, np.append(start[v] + duration[v] + after, start[v]))
 
 
-def _streams(
-    model: Model, value: Callable[[Any], int], order: Int64Array, start: Int64Array, released: Int64Array
-) -> Int64Array:
-    problem, n = model.scaled.problem, model.scaled.problem.n
-    if model.streams.policy == "choice":
-        stream = np.array([next(s for s, x in model.lane[v].items() if value(x)) for v in range(n)], np.int64)
-    elif model.streams.policy == "fixed":
-        stream = problem.engine if problem.binding == "engine" else np.zeros(n, np.int64)
-    else:
-        stream = _coloured(problem, order, start, released)
+def _renumbered(order: Int64Array, stream: Int64Array) -> Int64Array:
+    """Streams numbered by first use, without holes: shape (n,)."""
     _, first, number = np.unique(stream[order], return_index=True, return_inverse=True)
-    result = np.empty(n, np.int64)
-    result[order] = np.argsort(np.argsort(first))[number]  # numbered by first use, without holes
+    result = np.empty(order.size, np.int64)
+    result[order] = np.argsort(np.argsort(first))[number]
     return result
 
 
-def _coloured(problem: Problem, order: Int64Array, start: Int64Array, released: Int64Array) -> Int64Array:
-    """Streams for intervals of which never more overlap than there are streams: greedy colouring by start is optimal
-    on interval graphs. Of the free streams an op takes one that a producer ends, else the one with the fewest ops."""
-    stream = np.full(problem.n, -1, np.int64)
-    last: list[int] = []  # last op, ops so far, and owner of each stream
-    ops: list[int] = []
-    owner: list[int] = []
-    for v in order.tolist():
-        bound_to = int(problem.engine[v]) if problem.binding == "engine" else 0
-        free = [s for s, u in enumerate(last) if owner[s] == bound_to and released[u] <= start[v]]
-        row = slice(problem.predecessor_start[v], problem.predecessor_start[v + 1])
-        before = set(problem.predecessor[row].tolist())
-        if free:
-            s = min(free, key=lambda s: (last[s] not in before, ops[s], s))
-            last[s] = v
-            ops[s] += 1
-        else:
-            s = len(last)
-            last.append(v)
-            ops.append(1)
-            owner.append(bound_to)
-        stream[v] = s
-    return stream
+def _coloured(
+    scaled: Scaled, streams: Streams, order: Int64Array, start: Int64Array, released: Int64Array
+) -> Int64Array:
+    """Streams of start times; where a stream may hold only so many tasks they share the ops evenly."""
+    from msched.solvers.colouring_kernel import coloured
+
+    problem = scaled.problem
+    pool = problem.engine if problem.binding == "engine" else np.zeros(problem.n, np.int64)
+    most = problem.n
+    if problem.tasks_per_stream is not None and problem.n * _TASKS_AN_OP > problem.tasks_per_stream:
+        most = max(problem.tasks_per_stream // _TASKS_AN_OP, -(-problem.n // streams.lanes))
+    return coloured(order, start, released, problem.predecessor_start, problem.predecessor, pool, streams.first, most)

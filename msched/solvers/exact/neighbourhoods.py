@@ -1,0 +1,124 @@
+"""Large-neighbourhood search: windows of the best schedule are solved one after the other, each by CP-SAT.
+
+Shaw (1998) gave the method; here a neighbourhood is a window of time (`window.py`). Its size follows what CP-SAT can
+finish: it grows where optima are proven without gain, and shrinks where time runs out. One thread a worker, each with a
+process of its own, on one incumbent; a gain that comes too late for the schedule that it was found on is sought again
+on the new one.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from msched.arrays import BoolArray, Int64Array
+from msched.plan import Plan, durations_and_demands
+from msched.simulator import start_times
+from msched.solvers.exact.effort import Effort, run
+from msched.solvers.exact.ledger import Ledger
+from msched.solvers.exact.scaled import Scaled, Streams
+from msched.solvers.exact.schedule import Schedule
+from msched.solvers.exact.window import Window
+
+_SMALLEST, _LARGEST = 15, 400
+_GROW, _SHRINK = 1.08, 0.9
+_STALE = 3.0  # times that windows may cover all ops in vain before the search ends
+# CP-SAT's searches that took turns at being the best on windows of 40 to 80 ops, over five networks.
+_SEARCHES: tuple[dict[str, Any], ...] = (
+    {"linearization_level": 0, "use_dynamic_precedence_in_cumulative": True},
+    {"linearization_level": 0, "search_branching": "PORTFOLIO_WITH_QUICK_RESTART_SEARCH"},
+)
+
+
+@dataclass
+class Neighbourhoods:
+    """The search on a schedule. size: ops in a window at first. seconds: for one window at most."""
+
+    ledger: Ledger
+    scaled: Scaled
+    schedule: Schedule
+    size: float = 40.0
+    seconds: float = 1.0
+    tries: int = 0
+    covered: float = 0.0  # ops in windows since the last gain, over all ops
+    shorter: int = 0  # gains
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @staticmethod
+    def of(ledger: Ledger, scaled: Scaled, streams: Streams, plan: Plan, start_ns: Int64Array) -> Neighbourhoods:
+        """The search that begins at a plan that starts so under `planned`."""
+        return Neighbourhoods(ledger, scaled, Schedule.of(scaled, streams, plan, start_ns))
+
+    def search(self, effort: Effort) -> Plan | None:
+        """The best plan found with that effort, None where nothing was gained."""
+        count = 1 if effort.deterministic else effort.workers
+        threads = [
+            threading.Thread(target=self._work, args=(effort, np.random.default_rng((effort.seed, k))), daemon=True)
+            for k in range(count - 1)
+        ]
+        for thread in threads:
+            thread.start()
+        self._work(effort, np.random.default_rng((effort.seed, count)))
+        for thread in threads:
+            thread.join()
+        return self.schedule.plan if self.shorter else None
+
+    def _work(self, effort: Effort, rng: np.random.Generator) -> None:
+        again: tuple[int, int] | None = None
+        while not self._over(effort):
+            schedule = self.schedule
+            n = schedule.early.size
+            size = min(n, int(self.size))
+            at, size = again or (int(rng.integers(size, n + 1)), size)
+            again = None
+            window = Window.of(schedule, *_window(schedule, at, size), self.ledger.bound_ns // self.scaled.grain)
+            with self._lock:
+                self.tries += 1
+                self.covered += size / n
+                turn = self.tries
+            if window is None:
+                continue
+            part = Effort(min(self.seconds, effort.left), 1, turn, effort.deterministic, effort.stop)
+            answer = run(window.model.cp, part, **_SEARCHES[turn % len(_SEARCHES)])
+            self.ledger.spend(answer.work)
+            gained = answer.found and answer.value(window.model.makespan) < schedule.makespan
+            if gained and not self._accept(schedule, window.plan(answer)):
+                again = (at, size)
+            elif not gained:
+                with self._lock:
+                    self.size *= _GROW if answer.status == "OPTIMAL" else _SHRINK
+                    self.size = min(max(self.size, _SMALLEST), _LARGEST)
+
+    def _over(self, effort: Effort) -> bool:
+        left = self.ledger.left if effort.deterministic else effort.left
+        done = self.schedule.makespan * self.scaled.grain <= self.ledger.bound_ns
+        return effort.stop.is_set() or left <= 0 or done or self.covered > _STALE * _LARGEST / max(self.size, 1)
+
+    def _accept(self, schedule: Schedule, plan: Plan) -> bool:
+        """Take a plan that is shorter than the incumbent; whether it was made from that one."""
+        problem = self.ledger.problem
+        start = start_times(problem, plan, "planned")
+        makespan = int((start + durations_and_demands(problem, plan)[0]).max())
+        with self._lock:
+            fresh = schedule is self.schedule
+            if makespan < self.schedule.makespan * self.scaled.grain:
+                self.schedule = Schedule.of(self.scaled, schedule.streams, plan, start)
+                self.ledger.report(makespan)
+                self.shorter += 1
+                self.covered = 0.0
+                return True
+            return fresh
+
+
+def _window(schedule: Schedule, at: int, size: int) -> tuple[BoolArray, BoolArray]:
+    """Of the first `at` ops by finish the `size` that start last; and all others behind them, as the block."""
+    n = schedule.early.size
+    shifted = np.zeros(n, np.bool_)
+    shifted[schedule.by_finish[at:]] = True
+    rest = schedule.by_finish[:at]
+    free = np.zeros(n, np.bool_)
+    free[rest[np.lexsort((rest, schedule.early[rest]))][-size:]] = True
+    return free, shifted
