@@ -63,7 +63,11 @@ def main(arguments: Sequence[str]) -> None:
             table.writeheader()
         for name in options.set:
             outcomes = []
-            for outcome in _outcomes(name, options):
+            try:
+                chosen = instances(name, options.gap_ns)
+            except FileNotFoundError as error:
+                sys.exit(f"set {name}: {error.filename or error}: the files of this set are not there")
+            for outcome in _outcomes(name, chosen, options):
                 outcomes.append(outcome)
                 print(_line(outcome), flush=True)
                 if table is not None:
@@ -101,8 +105,9 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     return options
 
 
-def _outcomes(name: str, options: argparse.Namespace) -> Iterator[Outcome]:
-    chosen = [one for one in instances(name, options.gap_ns) if options.only in one.name][:: options.every]
+def _outcomes(name: str, known: Sequence[Instance], options: argparse.Namespace) -> Iterator[Outcome]:
+    """The chosen ones of the instances, solved one after another."""
+    chosen = [one for one in known if options.only in one.name][:: options.every]
     limit = LIMITS_S[name] if options.limit is None else options.limit
     print(f"\n{name}: {len(chosen)} instances, {limit:g} s, {options.workers} workers, seeds 0 to {options.seeds - 1}")
     print(f"{'':{_WIDTH}} {'ops':>6} {'makespan':>13} {'bound':>13} {'gap':>8} {'s':>6}  by", flush=True)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import importlib.util
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from benchmarks import exact, pyjobshop_model
+from benchmarks import exact, exact_instances, pyjobshop_model
 from benchmarks.exact_instances import LIMITS_S, Instance, instances
 from msched.problem import Problem
 
@@ -93,6 +94,14 @@ def test_rows_go_to_the_terminal_and_to_a_file(tmp_path: Path, capsys: pytest.Ca
     assert row["instance"] == "bvlc_alexnet, 2 streams, sync 0 us"
     assert row["makespan_ns"] == row["bound_ns"]
     assert row["wrong"] == ""
+
+
+def test_files_that_are_missing_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exact_instances, "DATA", tmp_path)
+    for name in ("memory", "pipedream", "stg"):
+        exact_instances._optima.cache_clear()
+        with pytest.raises(SystemExit, match=f"^set {name}: .*{re.escape(str(tmp_path))}.*are not there$"):
+            exact.main(["--set", name])
 
 
 @pytest.mark.parametrize(
