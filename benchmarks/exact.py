@@ -23,7 +23,7 @@ import msched
 from benchmarks.exact_instances import LIMITS_S, Instance, instances
 from msched.problem import Problem
 
-_WIDTH = 44
+_WIDTH = 54
 
 
 @dataclass(frozen=True)

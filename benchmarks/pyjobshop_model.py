@@ -105,7 +105,7 @@ def _add_tensors(model: pyjobshop.Model, problem: Problem, tasks: list[Any], mem
         producer = int(problem.tensor_producer[k])
         life = model.add_task(allow_idle=True)
         model.add_mode(life, [memory], 0, [size[k]])
-        model.add_start_before_start(life, tasks[producer])
+        model.add_start_at_start(life, tasks[producer])
         users = tasks if problem.tensor_output[k] else [tasks[producer]]
         for user in [*users, *(tasks[c] for c in problem.tensor_consumer[start[k] : start[k + 1]].tolist())]:
             model.add_end_before_end(user, life)
