@@ -1,4 +1,7 @@
-"""Run all benchmarks, or those named on the command line, and print each figure with its ratio."""
+"""Run all benchmarks, or those named on the command line, and print each figure with its ratio.
+
+A benchmark with options of its own is named first and takes what follows: python -m benchmarks exact --help.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,19 @@ from rich.table import Table
 
 def main() -> None:
     here = Path(__file__).parent
-    names = [m.name for m in pkgutil.iter_modules([str(here)]) if not m.name.startswith("_") and m.name != "timing"]
-    chosen = sys.argv[1:] or sorted(names)
+    names = sorted(m.name for m in pkgutil.iter_modules([str(here)]) if not m.name.startswith("_"))
+    modules = {name: importlib.import_module(f"benchmarks.{name}") for name in names}
+    commands = [name for name in names if hasattr(modules[name], "main")]
+    tables = [name for name in names if hasattr(modules[name], "rows")]
+    if sys.argv[1:2] and sys.argv[1] in commands:
+        modules[sys.argv[1]].main(sys.argv[2:])
+        return
+    chosen = sys.argv[1:] or tables
+    if unknown := sorted(set(chosen) - set(tables)):
+        sys.exit(f"there is no benchmark {', '.join(unknown)}; there are: {', '.join(sorted([*tables, *commands]))}")
     table = Table("benchmark", "what", "measured", "beside", "ratio")
     for name in chosen:
-        for row in importlib.import_module(f"benchmarks.{name}").rows():
+        for row in modules[name].rows():
             table.add_row(name, row.what, row.measured, row.beside, f"{row.ratio:.2f}")
     Console(width=140).print(table)
 

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from msched.formats.problems.figures import first_rows
 
+_DIGITS = 18  # of the largest figure; Python refuses to convert some thousands
 _FIGURE = re.compile(rb"-?[0-9]+(?:\.[0-9]*)?")
 
 
@@ -25,10 +26,10 @@ def layouts(head: bytes) -> frozenset[str]:
         return frozenset({"task_graph_set"})
     if len(rows[0]) == 3:
         return frozenset({"flexible_job_shop"})
-    if len(rows[0]) != 2 or len(rows) < 2 or not all(word.isdigit() for word in rows[0]):
+    if len(rows[0]) != 2 or len(rows) < 2 or not _whole(rows[0]):
         return frozenset()
     jobs, columns = (int(word) for word in rows[0])
-    body = rows[1 : jobs + 1]
+    body = rows[1 : max(jobs, 1) + 1]
     found = set()
     if all(_divides(row) for row in body):
         found.add("flexible_job_shop")
@@ -41,7 +42,7 @@ def layouts(head: bytes) -> frozenset[str]:
 
 def _divides(row: list[bytes]) -> bool:
     """Whether a line is a number of operations and, for each, a number of alternatives and two figures for each."""
-    if not all(word.isdigit() for word in row):
+    if not _whole(row):
         return False
     place, operations = 1, int(row[0])
     for _ in range(min(operations, len(row))):
@@ -49,3 +50,7 @@ def _divides(row: list[bytes]) -> bool:
             return False
         place += 1 + 2 * int(row[place])
     return operations > 0 and place == len(row)
+
+
+def _whole(row: list[bytes]) -> bool:
+    return all(word.isdigit() and len(word) <= _DIGITS for word in row)

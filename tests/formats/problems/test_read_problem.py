@@ -69,6 +69,10 @@ def test_two_formats_may_claim_a_file(tmp_path: Path) -> None:
         (b"hello world\n1 2\n", "is of no known format"),
         (b"# nothing but a comment\n", "is of no known format"),
         (b"3 4\n", "is of no known format"),
+        (b"0 2\n1 1\n", "line 1: 0 jobs; at least one is needed"),
+        (b"9" * 5000 + b" 2\n1 1\n", "is of no known format"),
+        (b"2 2\n1 1\n0 0 0 1 " + b"9" * 5000, "line 3: '9{40}...' is too large"),
+        (b"9" * 5000, "line 1: '9{40}...' is too large"),
         (b"1 2 3 4\n1 2 3 4\n", "is of no known format"),
         (b"50\n", "line 1: 50 tasks and two dummies take at least 156 figures, more than the 3 characters"),
         (
