@@ -79,7 +79,7 @@ class Tensor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     """One tensor: `producer` is an op index, or None for weights and network inputs, which are `persistent`.
 
     A persistent tensor is `token_wise` if it has rows for tokens (a network input, a cache), so that a slice of an op
-    reads its share; every slice reads the whole of the others.
+    reads its share; every slice reads the whole of the others. `part_of` names the tensor of which this one is a slice.
     """
 
     name: str
@@ -89,6 +89,7 @@ class Tensor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     persistent: bool = False
     output: bool = False
     token_wise: bool = False
+    part_of: str | None = None
 
 
 class _Document(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

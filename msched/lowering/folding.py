@@ -15,6 +15,7 @@ _CONSTANT = frozenset(("constant", "constantofshape", "const", "fileconstant", "
 _SHAPE = frozenset(("shape", "shapen", "size", "rank"))
 _FOLDABLE = frozenset(("matrix", "vector", "control"))
 _RANDOM = ("rand", "rng", "bernoulli", "multinomial", "mask")
+Home = tuple[int, ...]  # the tensors in whose buffers a tensor lies: itself, what it is a view of, or slices of that
 MOST_EDGES = 1024  # no network known here comes near it; 32 branches that all wait for 32 others just reach it
 
 
@@ -37,7 +38,8 @@ def fold(graph: OpGraph, works: Sequence[Work], most_edges: int | None = None) -
 
     - A view (any `free` op that reads a tensor) has no buffer of its own: who consumed its output consumes its input,
       and the input is a graph output if the view's was, or if the view has none. Of several inputs, the viewed one has
-      the bytes of the output and a producer, if any has; among equals the first.
+      the bytes of the output and a producer, if any has; among equals the first. The slices of a tensor
+      (`Tensor.part_of`) are one input: what consumed the view consumes them all.
     - A constant (by kind, or an op all of whose inputs are constants, unless it draws random numbers or was measured to
       take time) leaves persistent outputs, and so does a network input or a variable that the graph lists as an op. The
       shape of a tensor without producer is constant too; weights themselves are not, since nothing tells them from
@@ -90,13 +92,13 @@ def _ends(graph: OpGraph) -> tuple[list[list[int]], list[list[int]]]:
 
 def _gone(
     graph: OpGraph, works: Sequence[Work], reads: list[list[int]], writes: list[list[int]]
-) -> tuple[list[bool], list[int]]:
-    """Whether each op folds, and the tensor in whose buffer each tensor lies."""
-    home = list(range(len(graph.tensors)))
+) -> tuple[list[bool], list[Home]]:
+    """Whether each op folds, and the tensor, or the slices of one, in whose buffer each tensor lies."""
+    home = [(i,) for i in range(len(graph.tensors))]
     constant = [False] * len(home)
     gone = [False] * len(graph.ops)
     for v in graph.order.tolist():
-        op, inputs = graph.ops[v], [home[i] for i in reads[v]]
+        op, inputs = graph.ops[v], _inputs(graph.tensors, reads[v], home)
         name, free = plain(op.kind), works[v] == "free"
         if not free and (op.duration_ns or not inputs or works[v] not in _FOLDABLE):
             continue
@@ -111,21 +113,33 @@ def _gone(
     return gone, home
 
 
-def _known(name: str, inputs: list[int], tensors: Sequence[Tensor], constant: list[bool]) -> bool:
+def _inputs(tensors: Sequence[Tensor], read: Sequence[int], home: Sequence[Home]) -> list[Home]:
+    """Where the inputs of an op lie that reads the tensors `read`; the slices of a tensor are one input."""
+    result: dict[str | int, dict[int, None]] = {}
+    for i in read:
+        whole = tensors[i].part_of
+        result.setdefault(i if whole is None else whole, {}).update(dict.fromkeys(home[i]))
+    return [tuple(buffers) for buffers in result.values()]
+
+
+def _known(name: str, inputs: list[Home], tensors: Sequence[Tensor], constant: list[bool]) -> bool:
     """Whether an op that reads `inputs` yields the same at every run."""
     static = name in _SHAPE
-    known = all(constant[i] or (static and tensors[i].producer is None) for i in inputs)
+    known = all(constant[i] or (static and tensors[i].producer is None) for parts in inputs for i in parts)
     return known and not any(part in name for part in _RANDOM)
 
 
-def _viewed(tensors: Sequence[Tensor], inputs: list[int], size: int) -> int:
-    return max(inputs, key=lambda i: (tensors[i].bytes == size, tensors[i].producer is not None))
+def _viewed(tensors: Sequence[Tensor], inputs: list[Home], size: int) -> Home:
+    def likeness(parts: Home) -> tuple[bool, bool]:
+        return sum(tensors[i].bytes for i in parts) == size, any(tensors[i].producer is not None for i in parts)
+
+    return max(inputs, key=likeness)
 
 
 def _tensors(
     graph: OpGraph,
     gone: list[bool],
-    home: list[int],
+    home: list[Home],
     index: dict[int, int],
     writes: list[list[int]],
     reads: list[list[int]],
@@ -134,19 +148,21 @@ def _tensors(
     consumers: list[dict[int, None]] = [{} for _ in range(count)]
     output, left = [False] * count, [False] * count
     for i, tensor in enumerate(graph.tensors):
-        output[home[i]] |= tensor.output
-        left[home[i]] |= home[i] != i or (tensor.producer is not None and gone[tensor.producer])
-        for v in tensor.consumers:
-            if not gone[v]:
-                consumers[home[i]][index[v]] = None
-            elif writes[v]:
-                left[home[i]] = True
-            else:
-                output[home[i]] = True
+        viewed = home[i] != (i,)
+        for at in home[i]:
+            output[at] |= tensor.output
+            left[at] |= viewed or (tensor.producer is not None and gone[tensor.producer])
+            for v in tensor.consumers:
+                if not gone[v]:
+                    consumers[at][index[v]] = None
+                elif writes[v]:
+                    left[at] = True
+                else:
+                    output[at] = True
     result = []
     for i, tensor in enumerate(graph.tensors):
         producer = None if tensor.producer is None or gone[tensor.producer] else index[tensor.producer]
-        if home[i] != i or (producer is None and left[i] and not consumers[i] and not output[i]):
+        if home[i] != (i,) or (producer is None and left[i] and not consumers[i] and not output[i]):
             continue
         result.append(
             Tensor(

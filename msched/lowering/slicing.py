@@ -196,6 +196,7 @@ def _tensors(tensor: Tensor, graph: OpGraph, cuts: Sequence[Cut | None], first: 
             bytes=source.share(tensor.bytes, i),
             producer=first[producer] + i,
             consumers=tuple(consumers[i]),
+            part_of=tensor.part_of or tensor.name,
         )
         for i in range(k)
     ]

@@ -48,6 +48,35 @@ def test_consumers_of_a_chain_of_views_consume_the_first_buffer() -> None:
     assert result.edges.tolist() == [[0, 1], [0, 2]]
 
 
+def part(name: str, producer: int, *consumers: int, size: int = 4) -> Tensor:
+    return Tensor(name=name, bytes=size, producer=producer, consumers=consumers, part_of=name[:-1])
+
+
+def test_consumers_of_a_view_of_slices_consume_them_all() -> None:
+    # two halves of x, and a small second input that is no part of them, seen through two views one behind the other
+    g = graph(
+        "relu0:Relu relu1:Relu other:Relu reshape:Reshape squeeze:Squeeze add:Add",
+        [part("x0", 0, 3), part("x1", 1, 3), tensor("s", 2, 3, size=4), tensor("y", 3, 4), tensor("z", 4, 5)],
+    )
+    result = folded(g)
+    assert {t.name: t.consumers for t in result.tensors} == {"x0": (3,), "x1": (3,), "s": ()}
+    assert result.edges.tolist() == [[0, 3], [1, 3], [2, 3]]
+
+
+def test_a_view_of_slices_that_is_a_graph_output_makes_all_of_them_one() -> None:
+    g = graph("a:Relu b:Relu flat:Flatten", [part("x0", 0, 2), part("x1", 1, 2), tensor("y", 2, output=True)])
+    assert [(t.name, t.output) for t in folded(g).tensors] == [("x0", True), ("x1", True)]
+
+
+def test_slices_of_views_lie_in_the_slices_that_they_view() -> None:
+    # view0 sees x0 and view1 x1; what joins the views needs both
+    g = graph(
+        "a:Relu b:Relu view0:Reshape view1:Reshape join:Flatten add:Add",
+        [part("x0", 0, 2), part("x1", 1, 3), part("v0", 2, 4), part("v1", 3, 4), tensor("y", 4, 5)],
+    )
+    assert {t.name: t.consumers for t in folded(g).tensors} == {"x0": (2,), "x1": (2,)}
+
+
 def test_a_view_that_is_a_graph_output_makes_its_buffer_one() -> None:
     result = folded(graph("relu:Relu flat:Flatten", [tensor("x", 0, 1), tensor("y", 1, output=True)]))
     assert [(t.name, t.output) for t in result.tensors] == [("x", True)]

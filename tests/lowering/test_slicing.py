@@ -9,9 +9,13 @@ import pytest
 
 from msched.errors import OptionError
 from msched.graph import Matmul, Op, OpGraph, Rows, Tensor
+from msched.lowering import lower
 from msched.lowering.slicing import slice_graph
 from msched.networks import network
 from msched.networks.assembly import Assembly
+from msched.simulator import simulate
+from msched.solvers import solve
+from tests.lowering.devices import toy
 from tests.lowering.layers import attention_layer, chained, named_edges, short_edges
 
 CHAIN = (("q", "flash"), ("flash", "o"), ("o", "reduce"), ("reduce", "add"))
@@ -184,6 +188,20 @@ def test_one_slice_is_the_graph_itself() -> None:
     assert slice_graph(layer, {"q": 1}) is layer
     assert slice_graph(layer, {}) is layer
     assert slice_graph(OpGraph("empty", ())).ops == ()
+
+
+@pytest.mark.parametrize("slices", [1, 2, 4])
+def test_a_view_behind_slices_keeps_them_all_in_memory(slices: int) -> None:
+    # reduce -> view -> read later beside 64 bytes of x and 64 of y: 64 of reduce + 64 of y + 128 of z
+    graph = Assembly("view")
+    source = graph.op("source", "Conv", [graph.source("in", 0)], 64, flops=1)
+    reduced = graph.op("reduce", "HcomAllReduce", [source], 64, participants=2, payload_bytes=64)
+    view = graph.op("view", "Reshape", [reduced], 64)
+    y = graph.op("y", "Softmax", [graph.op("x", "Softmax", [view], 64)], 64)
+    cut = slice_graph(graph.graph({graph.op("z", "Concat", [view, y], 128)}), slices)
+    problem = lower(cut, toy(memory={"bytes": 10**6, "bytes_per_ns": 30, "alignment": 1}), streams=1)
+    timeline = simulate(problem, solve(problem, "single"))
+    assert timeline.peak_bytes == 64 + 64 + 128
 
 
 def test_control_dependencies_bind_slices_of_the_same_rows() -> None:
