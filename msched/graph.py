@@ -40,13 +40,14 @@ class Rows(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
     """The tokens of an op that can be cut along them: `batch` requests of `sequence` tokens, a row of output for each.
 
     A row needs the same row of the inputs; of those named in `attends` it needs all rows of its request, or with
-    `causal` those up to its own.
+    `causal` those up to its own. With `last`, the one row of each request (`sequence` is 1) needs the last of its own.
     """
 
     batch: int
     sequence: int
     attends: tuple[str, ...] = ()
     causal: bool = False
+    last: bool = False
 
 
 class Op(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
@@ -230,6 +231,8 @@ class OpGraph:
                 raise GraphError(f"op {op.name!r}: a matrix product needs batch, m, n and k of at least 1")
             if op.rows is not None and not (0 < op.rows.batch <= _LARGEST and 0 < op.rows.sequence <= _LARGEST):
                 raise GraphError(f"op {op.name!r}: its rows need a batch and a sequence of 1 to 2^62")
+            if op.rows is not None and op.rows.last and op.rows.sequence != 1:
+                raise GraphError(f"op {op.name!r}: what keeps the last token of a request has a sequence of 1")
 
     def _check_tensors(self) -> None:
         n = len(self.ops)

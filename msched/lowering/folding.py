@@ -94,7 +94,7 @@ def _gone(
     graph: OpGraph, works: Sequence[Work], reads: list[list[int]], writes: list[list[int]]
 ) -> tuple[list[bool], list[Home]]:
     """Whether each op folds, and the tensor, or the slices of one, in whose buffer each tensor lies."""
-    home = [(i,) for i in range(len(graph.tensors))]
+    home: list[Home] = [(i,) for i in range(len(graph.tensors))]
     constant = [False] * len(home)
     gone = [False] * len(graph.ops)
     for v in graph.order.tolist():

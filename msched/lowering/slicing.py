@@ -13,16 +13,16 @@ from fnmatch import fnmatchcase
 from typing import Literal, get_args
 
 import msgspec
+import numpy as np
 
-from msched.errors import OptionError
+from msched.errors import GraphError, OptionError
 from msched.graph import Op, OpGraph, Rows, Tensor
-from msched.lowering.cut import Axis, Cut
+from msched.lowering.cut import Axis, Cut, Reach, has_rows_of, is_weight, needed
 from msched.lowering.placement import work_of
-from msched.lowering.rows import rows_of
+from msched.lowering.rows import regions, rows_of
 
 Along = Literal["auto", "batch", "sequence"]
 Around = Literal["collectives", "any"]
-Reach = Literal["own", "before", "all"]
 Slices = int | Mapping[str, int]
 
 
@@ -38,12 +38,13 @@ def slice_graph(
         as many requests as slices, or a multiple, or where no sequence is long enough, else the sequence.
     around: "collectives" cuts only ops that are tied to a collective through others that can be cut; "any" cuts all.
 
-    Which ops can be cut: those that say so (`Op.rows`). In a graph in which none does, those whose kind works row by
-    row: element-wise ops whose data inputs are as large as their output, norms over channels, products of data with a
-    weight, and all-reduces. All others need all slices of their inputs.
+    Which ops can be cut: those that say so (`Op.rows`). In a graph in which none does, those that `rows_of` knows to
+    work row by row. All others need all slices of their inputs.
 
     What a slice needs: its own rows; of the tensors that it attends to, all rows of its request, or under a causal mask
-    those up to its last. Cut along the batch, it needs none of other requests. Flops, bytes, workspace and payload of
+    those up to its last. Cut along the batch, it needs none of other requests. What keeps the last token of a request
+    needs the last slice along the sequence. A control dependency carries no rows: all slices of the one op come before
+    all of the other. Flops, bytes, workspace and payload of
     the slices add up to those of the whole, but for what each reads again: weights (of a grouped product those of the
     experts that it meets), and keys and values of rows before it. Matrix shapes keep their columns and depth, so that
     tiles and waves follow. A measured duration is divided by rows.
@@ -51,7 +52,8 @@ def slice_graph(
     An op with fewer rows than slices stays whole. In a graph that has been cut, slices of attention, and what stands
     where regions meet, cannot be cut again.
 
-    Raises OptionError: fewer than one slice, more than every op has rows, a pattern that no op falls to.
+    Raises OptionError: fewer than one slice, more than every op has rows, a pattern that no op falls to. Raises
+    GraphError where another op has the name that a slice would get (`op.slice0`).
     """
     wanted = _wanted(graph, slices, along, around)
     if max(wanted, default=1) == 1:
@@ -64,7 +66,7 @@ def slice_graph(
         return _whole(graph, "no op that can be cut is tied to a collective" if around != "any" else "no op can be cut")
     axis = _axis(count, rows, along)
     cuts = [Cut(k, axis, row) if row is not None and k > 1 else None for k, row in zip(count, rows, strict=True)]
-    left = _divisible(graph, cuts)
+    left = _divisible(graph, cuts, along)
     short = [op.name for op, cut, kept in zip(graph.ops, cuts, left, strict=True) if cut is not kept]
     return _cut(graph, left, short)
 
@@ -91,18 +93,12 @@ def _wanted(graph: OpGraph, slices: Slices, along: str, around: str) -> list[int
 
 def _beside_collectives(graph: OpGraph, count: list[int]) -> list[int]:
     """`count`, with 1 for ops that no chain of ops to be cut ties to a collective that is cut."""
-    import networkx
-
-    cut = [k > 1 for k in count]
-    tied: networkx.Graph[int] = networkx.Graph()
-    tied.add_nodes_from(v for v, k in enumerate(count) if k > 1)
-    tied.add_edges_from((u, v) for u, v in graph.edges.tolist() if cut[u] and cut[v])
-    result = [1] * len(count)
-    for region in networkx.connected_components(tied):
-        if any(work_of(graph.ops[v].kind) == "collective" for v in region):
-            for v in region:
-                result[v] = count[v]
-    return result
+    cut = np.array(count) > 1
+    tied = graph.edges[cut[graph.edges].all(axis=1)]
+    talks = [bool(cut[v]) and work_of(op.kind) == "collective" for v, op in enumerate(graph.ops)]
+    region = regions(len(count), tied.tolist())
+    with_collective = {region[v] for v, talking in enumerate(talks) if talking}
+    return [k if at in with_collective else 1 for k, at in zip(count, region, strict=True)]
 
 
 def _axis(count: Sequence[int], rows: Sequence[Rows | None], along: Along) -> Axis:
@@ -110,11 +106,12 @@ def _axis(count: Sequence[int], rows: Sequence[Rows | None], along: Along) -> Ax
     if along != "auto":
         return along
     cut = [(k, row) for k, row in zip(count, rows, strict=True) if k > 1 and row is not None]
-    even, long = all(row.batch % k == 0 for k, row in cut), any(row.sequence >= k for k, row in cut)
-    return "batch" if even or not long else "sequence"
+    even = all(row.batch % k == 0 for k, row in cut)
+    short = not any(row.sequence >= k for k, row in cut) and any(row.batch >= k for k, row in cut)
+    return "batch" if even or short else "sequence"
 
 
-def _divisible(graph: OpGraph, cuts: Sequence[Cut | None]) -> list[Cut | None]:
+def _divisible(graph: OpGraph, cuts: Sequence[Cut | None], along: Along) -> list[Cut | None]:
     """`cuts` without those of ops that have too few rows, as those behind the choice of the last token of a request.
 
     Raises OptionError if then none is left.
@@ -123,10 +120,16 @@ def _divisible(graph: OpGraph, cuts: Sequence[Cut | None]) -> list[Cut | None]:
     if any(left):
         return left
     v, cut = max(((v, cut) for v, cut in enumerate(cuts) if cut is not None), key=lambda c: (c[1].extent, -c[0]))
+    where = "" if along == "auto" else f" along the {cut.axis},"
+    size = f"{_counted(cut.rows.batch, 'request')} of {_counted(cut.rows.sequence, 'token')}"
     raise OptionError(
-        f"slices is {cut.slices}, along the {cut.axis}, but no op has as many rows: {graph.ops[v].name!r} has "
-        f"{cut.rows.batch} requests of {cut.rows.sequence} tokens. Give fewer slices, or a larger batch or sequence"
+        f"slices is {cut.slices},{where} but no op has as many rows: {graph.ops[v].name!r} has {size}. "
+        "Give fewer slices, or a larger batch or sequence"
     )
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def _cut(graph: OpGraph, cuts: Sequence[Cut | None], short: Sequence[str]) -> OpGraph:
@@ -136,39 +139,100 @@ def _cut(graph: OpGraph, cuts: Sequence[Cut | None], short: Sequence[str]) -> Op
     for k in count:
         first.append(first[-1] + k)
     # what reads slices of another number has rows that no longer line up with those of its inputs
-    meets = {v for u, v in graph.edges.tolist() if count[u] != count[v]}
-    reads: list[list[Tensor]] = [[] for _ in graph.ops]
-    for tensor in graph.tensors:
-        for v in dict.fromkeys(tensor.consumers):
-            reads[v].append(tensor)
+    meets = {v for u, v in graph.edges.tolist() if count[u] != count[v] and not _takes_last(graph.ops[v])}
+    reads, whole, silent = _moved(graph, cuts)
     ops: list[Op] = []
-    measured = 0
-    for v, (op, cut) in enumerate(zip(graph.ops, cuts, strict=True)):
+    for v, (op, cut) in enumerate(zip(whole, cuts, strict=True)):
         if cut is None:
             ops.append(msgspec.structs.replace(op, rows=None) if v in meets else op)
             continue
         if v in meets:
             cut = replace(cut, again=False)
         ops += [cut.sliced(op, i, reads[v]) for i in range(cut.slices)]
-        measured += op.duration_ns is not None
-    tensors = [part for tensor in graph.tensors for part in _tensors(tensor, graph, cuts, first)]
-    control = [
-        (first[u] + i, first[v] + j)
-        for u, v in graph.control
-        for j in range(count[v])
-        for i in _needed(cuts[u], cuts[v], j, reach="own")
-    ]
-    again = sum(op.bytes_read for op in ops) - sum(op.bytes_read for op in graph.ops)
+    _check_names(graph, cuts, ops)
+    tensors = [part for tensor in _with_rows(graph, whole, cuts) for part in _tensors(tensor, graph, cuts, first)]
+    control = [(first[u] + i, first[v] + j) for u, v in graph.control for j in range(count[v]) for i in range(count[u])]
+    again = sum(op.bytes_read for op in ops) - sum(op.bytes_read for op in whole)
     notes = [
         f"{sum(k > 1 for k in count)} of {len(count)} ops are cut into up to {max(count)} slices, which read {again} "
         "bytes more than the whole (weights once a slice, keys and values of rows before it)"
     ]
     if short:
         notes.append(f"{len(short)} ops have fewer rows than slices and stay whole; the first is {short[0]!r}")
-    if measured:
-        notes.append(f"{measured} measured durations are divided among slices by their rows: assumed")
+    notes += _assumed(graph, cuts, silent)
     name = f"{graph.name}_{max(count)}_slices"
     return OpGraph(name, tuple(ops), tuple(tensors), tuple(control), (*graph.warnings, *notes))
+
+
+def _moved(graph: OpGraph, cuts: Sequence[Cut | None]) -> tuple[list[list[Tensor]], list[Op], list[str]]:
+    """What each op reads; the ops, those that are cut and say nothing of their bytes with those of their tensors, of
+    which a slice has its part; and the names of those whose price rests on that."""
+    reads: list[list[Tensor]] = [[] for _ in graph.ops]
+    written = [0] * len(graph.ops)
+    for tensor in graph.tensors:
+        if tensor.producer is not None:
+            written[tensor.producer] += tensor.bytes
+        for v in dict.fromkeys(tensor.consumers):
+            reads[v].append(tensor)
+    whole, silent = list(graph.ops), []
+    for v, op in enumerate(graph.ops):
+        if cuts[v] is None or op.bytes_read or op.bytes_written:
+            continue
+        read = sum(tensor.bytes for tensor in reads[v])
+        whole[v] = msgspec.structs.replace(op, bytes_read=read, bytes_written=written[v])
+        if (read or written[v]) and op.duration_ns is None and not op.payload_bytes:
+            silent.append(op.name)
+    return reads, whole, silent
+
+
+def _assumed(graph: OpGraph, cuts: Sequence[Cut | None], silent: Sequence[str]) -> list[str]:
+    """A warning for each kind of figure of slices that had to be assumed."""
+    cut = [(op, c.slices) for op, c in zip(graph.ops, cuts, strict=True) if c is not None]
+    measured = sum(op.duration_ns is not None for op, _ in cut)
+    few = [op.name for op, k in cut if op.matmul is not None and op.matmul.batch * op.matmul.m < k]
+    notes = []
+    if measured:
+        notes.append(f"{measured} measured durations are divided among slices by their rows: assumed")
+    if silent:
+        notes.append(
+            f"{len(silent)} of the ops that are cut say nothing of the bytes that they move: taken to read and write "
+            f"each of their tensors once; the first is {silent[0]!r}"
+        )
+    if few:
+        notes.append(
+            f"{len(few)} products have fewer rows than slices, as those of single experts: every slice is charged a "
+            f"row and the whole weight, though some have none; the first is {few[0]!r}"
+        )
+    return notes
+
+
+def _check_names(graph: OpGraph, cuts: Sequence[Cut | None], ops: Sequence[Op]) -> None:
+    """Raise GraphError where an op has the name of a slice of another."""
+    if len({op.name for op in ops}) == len(ops):
+        return
+    made = {
+        f"{op.name}.slice{i}": op.name
+        for op, cut in zip(graph.ops, cuts, strict=True)
+        if cut
+        for i in range(cut.slices)
+    }
+    name = next(op.name for op in graph.ops if op.name in made)
+    raise GraphError(f"op {name!r} has the name that a slice of {made[name]!r} would get; rename one of the two")
+
+
+def _takes_last(op: Op) -> bool:
+    return op.rows is not None and op.rows.last
+
+
+def _with_rows(graph: OpGraph, whole: Sequence[Op], cuts: Sequence[Cut | None]) -> list[Tensor]:
+    """The tensors, those marked as token-wise of which slices of ops read their rows for want of a word on it."""
+    result = []
+    for tensor in graph.tensors:
+        readers = [whole[v] for v in dict.fromkeys(tensor.consumers) if cuts[v] is not None]
+        if any(has_rows_of(op, tensor) for op in readers) and not any(is_weight(op, tensor) for op in readers):
+            tensor = msgspec.structs.replace(tensor, token_wise=True)
+        result.append(tensor)
+    return result
 
 
 def _tensors(tensor: Tensor, graph: OpGraph, cuts: Sequence[Cut | None], first: Sequence[int]) -> list[Tensor]:
@@ -182,8 +246,11 @@ def _tensors(tensor: Tensor, graph: OpGraph, cuts: Sequence[Cut | None], first: 
         reach: Reach = "own"
         if cut is not None and cut.attends(tensor):
             reach = "before" if cut.rows.causal else "all"
+        if source is not None and source.axis == "sequence" and _takes_last(graph.ops[v]):
+            consumers[-1].append(first[v])  # along the sequence it has one row, and is whole
+            continue
         for j in range(1 if cut is None else cut.slices):
-            for i in range(k) if source is None else _needed(source, cut, j, reach):
+            for i in needed(source, cut, j, reach):
                 consumers[i].append(first[v] + j)
     if source is None:
         whole = None if producer is None else first[producer]
@@ -200,19 +267,6 @@ def _tensors(tensor: Tensor, graph: OpGraph, cuts: Sequence[Cut | None], first: 
         )
         for i in range(k)
     ]
-
-
-def _needed(source: Cut | None, cut: Cut | None, j: int, reach: Reach) -> range:
-    """The slices of `source` that slice `j` of `cut` needs: of its own rows, of those up to its last, or of all.
-
-    Slice i of k holds the rows from floor(i / k) to floor((i + 1) / k) of all, so that two slices share a row only
-    where these fractions overlap.
-    """
-    k = 1 if source is None else source.slices
-    if cut is None or reach == "all":
-        return range(k)
-    begin = 0 if reach == "before" else j * k // cut.slices
-    return range(begin, -(-(j + 1) * k // cut.slices))
 
 
 def _whole(graph: OpGraph, why: str) -> OpGraph:

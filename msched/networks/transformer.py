@@ -216,7 +216,7 @@ class Pass:
         rows, width = self.rows, self.hidden * self.element_bytes
         if not every_token and self.new > 1:
             rows, size = Rows(self.batch, 1), self.batch * width
-            x = self.graph.op("last_token", "Gather", [x], size, bytes_read=size)
+            x = self.graph.op("last_token", "Gather", [x], size, bytes_read=size, rows=Rows(self.batch, 1, last=True))
         x = self.norm("norm", x, rows)
         x = self.linear("lm_head", x, self.hidden, -(-self.vocabulary // self.ranks), rows)
         return self.all_gather("lm_head.all_gather", x, rows)

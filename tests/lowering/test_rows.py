@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from msched.errors import OptionError
 from msched.graph import Matmul, OpGraph, Rows
 from msched.lowering.slicing import slice_graph
 from msched.networks.assembly import Assembly
@@ -139,6 +140,79 @@ def test_an_op_that_says_its_rows_speaks_for_the_whole_graph() -> None:
     cut = slice_graph(graph.graph(()), 2, around="any")
     assert cut_names(cut) == {"said"}
     assert ("gather", "said.slice1") in named_edges(cut)
+
+
+def tail(tokens: int, *, kinds: tuple[str, ...], scale: int = 8) -> OpGraph:
+    """A product of (tokens, 4) by (4, 6), 2 bytes an element, and ops of its 12 bytes a token behind it."""
+    graph = Assembly("tail")
+    x = graph.op("gather", "Gather", [graph.source("x", 8 * tokens)], 8 * tokens)
+    x = graph.op("down", "MatMul", [x, graph.source("w", 48)], 12 * tokens, matmul=Matmul(1, tokens, 6, 4))
+    for index, kind in enumerate(kinds):
+        inputs = [x, graph.source("scale", scale)] if "Norm" in kind else [x]
+        talks = {"participants": 2, "payload_bytes": 12 * tokens} if kind == "AllReduce" else {}
+        x = graph.op(f"{kind}{index}", kind, inputs, 12 * tokens, **talks)
+    return graph.graph({x})
+
+
+def test_what_is_tied_to_a_product_is_cut_at_its_rows() -> None:
+    # halves of 7 tokens are 3 and 4 of them, 36 and 48 bytes, and not 42 each
+    cut = slice_graph(tail(7, kinds=("AllReduce", "LayerNorm", "Gelu", "RotaryMul")), 2)
+    written = {op.name: op.bytes_written for op in cut.ops if op.name != "gather"}
+    names = ("down", "AllReduce0", "LayerNorm1", "Gelu2", "RotaryMul3")
+    assert written == {f"{name}.slice{i}": (36, 48)[i] for name in names for i in (0, 1)}
+    assert [cut.ops[v].payload_bytes for v, op in enumerate(cut.ops) if "AllReduce" in op.name] == [36, 48]
+    straight = {f"{a}.slice{i} {b}.slice{i}" for a, b in pairwise(names) for i in (0, 1)}
+    assert {f"{u} {v}" for u, v in named_edges(cut) if u != "gather"} == straight
+
+
+def test_of_products_that_differ_the_rows_that_they_have_in_common_count() -> None:
+    # 72 bytes, 12 rows of the one and 9 of the other: thirds, of 4 and 3 rows
+    graph = Assembly("two")
+    x = graph.op("gather", "Gather", [graph.source("x", 96)], 96)
+    x = graph.op("a", "MatMul", [x, graph.source("w", 24)], 72, matmul=Matmul(1, 12, 3, 4))
+    x = graph.op("gelu", "Gelu", [x], 72)
+    graph.op("b", "MatMul", [x, graph.source("v", 40)], 90, matmul=Matmul(1, 9, 5, 4))
+    cut = slice_graph(graph.graph(()), 3, around="any")
+    assert {(op.matmul.m, op.bytes_written) for op in cut.ops if op.matmul is not None} == {(4, 24), (3, 30)}
+    assert [op.bytes_written for op in cut.ops if op.kind == "Gelu"] == [24, 24, 24]
+    with pytest.raises(OptionError, match="no op has as many rows: 'a' has 1 request of 3 tokens"):
+        slice_graph(graph.graph(()), 4, around="any")
+
+
+def test_a_norm_whose_rows_nothing_tells_stays_whole() -> None:
+    # an all-reduce of 48 bytes can be cut anywhere; how many channels the norm mixes is not known
+    graph = Assembly("norm")
+    x = graph.op("gather", "Gather", [graph.source("x", 48)], 48)
+    x = graph.op("reduce", "AllReduce", [x], 48, participants=2, payload_bytes=48)
+    for kind in ("LayerNorm", "RotaryEmbedding"):
+        graph.op(kind, kind, [x], 48)
+    cut = slice_graph(graph.graph(()), 2)
+    assert cut_names(cut) == {"reduce"}
+    assert {f"reduce.slice{i} {kind}" for i in (0, 1) for kind in ("LayerNorm", "RotaryEmbedding")} <= {
+        f"{u} {v}" for u, v in named_edges(cut)
+    }
+
+
+def test_a_norm_over_more_than_a_row_stays_whole() -> None:
+    # rows of 12 bytes; a scale of 24 may be one of twice the precision, one of 36 belongs to three rows
+    assert "LayerNorm1" in cut_names(slice_graph(tail(8, kinds=("AllReduce", "LayerNorm"), scale=24), 2))
+    assert cut_names(slice_graph(tail(8, kinds=("AllReduce", "LayerNorm"), scale=36), 2)) == {"down", "AllReduce0"}
+
+
+def test_a_single_token_is_not_cut_through_its_channels() -> None:
+    with pytest.raises(OptionError, match="slices is 2, but no op has as many rows: 'down' has 1 request of 1 token"):
+        slice_graph(tail(1, kinds=("AllReduce", "LayerNorm")), 2)
+
+
+def test_a_mask_is_shared_out_in_a_second_cut_as_in_the_first() -> None:
+    graph = Assembly("mask")
+    x = graph.op("gather", "Gather", [graph.source("x", 48)], 48)
+    x = graph.op("reduce", "AllReduce", [x], 48, participants=2, payload_bytes=48)
+    graph.op("add", "Add", [x, graph.source("mask", 48)], 48)
+    once = slice_graph(graph.graph(()), 4)
+    twice = slice_graph(slice_graph(graph.graph(()), 2), 2, around="any")
+    for cut in (once, twice):
+        assert [op.bytes_read for op in cut.ops if op.kind == "Add"] == [24] * 4
 
 
 def test_a_foreign_graph_that_is_cut_again() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from msched.errors import OptionError
+from msched.errors import GraphError, OptionError
 from msched.graph import Matmul, Op, OpGraph, Rows, Tensor
 from msched.lowering import lower
 from msched.lowering.slicing import slice_graph
@@ -165,7 +165,8 @@ def test_decoding_is_cut_between_requests_and_not_inside_one() -> None:
         assert (flash.flops, flash.matmul, flash.bytes_read) == (4 * 32, Matmul(2, 1, 4, 4), 16 + 4 * 16)
     assert {e for e in short_edges(cut) if e.startswith("write")} == {"write0 flash0", "write1 flash1"}
     with pytest.raises(
-        OptionError, match="slices is 2, along the sequence, but no op has as many rows: 'q' has 2 requ"
+        OptionError,
+        match=r"slices is 2, along the sequence, but no op has as many rows: 'q' has 2 requests of 1 token\. G",
     ):
         slice_graph(with_cache(1, 3), 2, along="sequence")
 
@@ -204,14 +205,34 @@ def test_a_view_behind_slices_keeps_them_all_in_memory(slices: int) -> None:
     assert timeline.peak_bytes == 64 + 64 + 128
 
 
-def test_control_dependencies_bind_slices_of_the_same_rows() -> None:
+def test_a_control_dependency_puts_all_slices_of_one_op_before_all_of_the_other() -> None:
     graph = replace(attention_layer(), control=((0, 1), (2, 6)))
     cut = slice_graph(graph, {"q": 2, "k": 2, "v": 1, "*": 2}, along="sequence")
     names = {(cut.ops[u].name, cut.ops[v].name) for u, v in cut.control}
     assert names == {
-        *((f"q.slice{i}", f"k.slice{i}") for i in (0, 1)),
+        *((f"q.slice{i}", f"k.slice{j}") for i in (0, 1) for j in (0, 1)),
         *(("v", f"add.slice{i}") for i in (0, 1)),
     }
+
+
+def test_regions_that_do_not_share_a_row_do_not_meet() -> None:
+    # of 8 rows, thirds are 0-1, 2-4 and 5-7, quarters 0-1, 2-3, 4-5 and 6-7
+    cut = slice_graph(chained(rows=(1, 8)), {"a": 3, "b": 4}, around="any")
+    assert short_edges(cut) == {"a0 b0", "a1 b1", "a1 b2", "a2 b2", "a2 b3"}
+
+
+def test_ops_of_different_numbers_of_rows_meet_in_parts_of_a_tensor() -> None:
+    # halves of 3 rows are 1 and 2 of them, a third and two thirds; of 12 rows 6 and 6
+    graph = Assembly("parts")
+    a = graph.op("a", "Relu", [graph.source("x", 12, token_wise=True)], 12, rows=Rows(1, 3))
+    graph.op("b", "Relu", [a], 12, rows=Rows(1, 12))
+    assert short_edges(slice_graph(graph.graph(()), 2, around="any")) == {"a0 b0", "a1 b0", "a1 b1"}
+
+
+def test_an_op_that_has_the_name_of_a_slice_is_refused() -> None:
+    ops = tuple(Op(name=name, kind="AllReduce", rows=Rows(1, 8)) for name in ("a", "a.slice0"))
+    with pytest.raises(GraphError, match=r"op 'a\.slice0' has the name that a slice of 'a' would get; rename one"):
+        slice_graph(OpGraph("clash", ops), {"a": 2})
 
 
 @pytest.mark.parametrize(
@@ -266,14 +287,22 @@ def test_ops_behind_the_last_token_stay_whole() -> None:
     cut = network("llama", **parameters, slices=2)
     whole = {op.name for op in cut.ops if not op.name.endswith(("slice0", "slice1"))}
     assert whole == {"last_token", "norm", "lm_head", "lm_head.all_gather"}
-    assert cut.warnings[-1] == "3 ops have fewer rows than slices and stay whole; the first is 'norm'"
-    assert {u for u, v in named_edges(cut) if v == "last_token"} == {
-        "layer0.feed_forward_add.slice0",
-        "layer0.feed_forward_add.slice1",
-    }
+    assert cut.warnings[-1] == "4 ops have fewer rows than slices and stay whole; the first is 'last_token'"
+
+
+def test_the_last_token_needs_the_last_slice_of_its_request() -> None:
+    parameters: dict[str, Any] = {"size": "7b", "layers": 1, "tensor_parallel": 2, "sequence": 64}
+    last = "layer0.feed_forward_add.slice"
+    cut = network("llama", **parameters, slices=4)
+    assert {u for u, v in named_edges(cut) if v == "last_token"} == {f"{last}3"}
+    twice = slice_graph(network("llama", **parameters, slices=2), 2)
+    assert {u for u, v in named_edges(twice) if v == "last_token"} == {f"{last}1.slice1"}
     # each request has a last token
     cut = network("llama", **parameters, batch=2, slices=2)
-    assert {op.name for op in cut.ops if not op.name.endswith(("slice0", "slice1"))} == {"last_token"}
+    assert all(op.name.endswith(("slice0", "slice1")) for op in cut.ops)
+    assert {(u, v) for u, v in named_edges(cut) if "last_token" in v} == {
+        (f"{last}{i}", f"last_token.slice{i}") for i in (0, 1)
+    }
 
 
 @pytest.mark.parametrize(
@@ -292,7 +321,7 @@ def test_ops_behind_the_last_token_stay_whole() -> None:
         (
             5,
             {},
-            "slices is 5, along the batch, but no op has as many rows: 'q' has 2 requests of 4 tokens. Give fewer",
+            "slices is 5, but no op has as many rows: 'q' has 2 requests of 4 tokens. Give fewer",
         ),
         (3, {"along": "batch"}, "slices is 3, along the batch, but no op has as many rows"),
         (2, {"along": "heads"}, "along is 'heads'; it must be one of: auto, batch, sequence"),

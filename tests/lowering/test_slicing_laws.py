@@ -110,9 +110,9 @@ def fitting(case: Drawn, data: st.DataObject, axis: str) -> dict[str, int]:
 
 @settings(max_examples=30)
 @given(drawn(), st.data(), st.sampled_from(["sequence", "batch"]))
-def test_regions_that_meet_miss_no_row(case: Drawn, data: st.DataObject, axis: Any) -> None:
+def test_regions_meet_exactly_where_they_share_rows(case: Drawn, data: st.DataObject, axis: Any) -> None:
     count = fitting(case, data, axis)
-    check_edges(case, slice_graph(case.graph, count, along=axis, around="any"), count, axis, exactly=False)
+    check_edges(case, slice_graph(case.graph, count, along=axis, around="any"), count, axis, exactly=True)
 
 
 @settings(max_examples=30)

@@ -155,8 +155,13 @@ def test_rows_of_prefill_are_tokens_and_attention_needs_the_keys_up_to_its_own()
     attention = "layer0.attention"
     keys = (f"{attention}.k_rotary", f"{attention}.v_proj")
     assert op(graph, f"{attention}.flash").rows == Rows(3, 8, attends=keys, causal=True)
-    # behind the choice of the last token one row a request is left; the choice itself picks among rows
-    behind = {"last_token": None, "norm": Rows(3, 1), "lm_head": Rows(3, 1), "lm_head.all_gather": Rows(3, 1)}
+    # behind the choice of the last token one row a request is left; the choice itself needs the last of each
+    behind = {
+        "last_token": Rows(3, 1, last=True),
+        "norm": Rows(3, 1),
+        "lm_head": Rows(3, 1),
+        "lm_head.all_gather": Rows(3, 1),
+    }
     assert {o.name: o.rows for o in graph.ops if o.name in behind} == behind
     rest = [o for o in graph.ops if o.name not in (*behind, f"{attention}.flash")]
     assert {o.rows for o in rest} == {Rows(3, 8)}
