@@ -40,6 +40,7 @@ def test_refuted_makespans_lie_below_the_optima_of_projects() -> None:
     assert sum(least == optimum[name] for name, least in refuted.items()) > 30
 
 
+@pytest.mark.slow
 def test_refuted_makespans_lie_below_the_optima_of_job_shops() -> None:
     for name, problem, upper in instances("jsp", ""):
         assert destructive(problem, upper + 5, shaving=1 if problem.n <= 100 else 0, probes=20) <= upper, name
