@@ -19,6 +19,7 @@ from msched.solvers.exact.whole import Whole, grain_of
 
 _WHOLE_AT_ONCE = 80  # ops up to which the whole model gets all the time
 _WHOLE_FIRST = 600  # ops up to which it is tried before windows
+_TOO_SHORT = 0.02  # of the time limit: what is left then is not begun
 _NOTHING = np.zeros(0, np.int64)
 
 
@@ -55,7 +56,9 @@ class CpSat:
         whole = Whole(ledger, self.grain_ns, bool(self.dynamic_precedences))
         self._plant_seeds(ledger)
         for share, phase in self._phases(problem, whole):
-            if ledger.settled or whole.impossible or (budget.stop.is_set() and ledger.candidates):
+            if ledger.settled or whole.impossible:
+                break
+            if ledger.candidates and ledger.left <= _TOO_SHORT * budget.time_limit:
                 break
             phase(share)
         return _result(ledger, whole)
@@ -80,10 +83,12 @@ class CpSat:
         if not self.windows or problem.n <= _WHOLE_AT_ONCE or problem.memory_bytes is not None:
             return [(1.0, whole.search)]
         phases: list[tuple[float, Callable[[float], None]]] = [
-            (0.8, partial(improve, whole)),
+            (0.7, partial(improve, whole)),
             (1.0, whole.search),
         ]
-        return [(0.2, whole.search), *phases] if problem.n <= _WHOLE_FIRST else phases
+        if problem.n <= _WHOLE_FIRST:
+            return [(0.2, whole.search), *phases]
+        return [(1.0, partial(improve, whole)), (1.0, whole.search)]
 
 
 def improve(whole: Whole, share: float) -> None:

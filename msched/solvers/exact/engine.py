@@ -24,8 +24,8 @@ import numpy as np
 from msched.arrays import Int64Array
 
 _POLL_S = 0.05  # how soon a stop is passed on
-_GRACE_S = 5.0  # beyond its limit, and again as large a share of it: then the child is killed
-_GRACE_SHARE = 0.5
+_GRACE_S = 1.0  # beyond its limit, and such a share of it on top, a search is told to stop and then killed
+_GRACE_SHARE = 0.05
 _START = "import sys; sys.path[:] = {path!r}; from msched.solvers.exact.engine import serve; serve({pipe})"
 
 
@@ -91,15 +91,14 @@ def warm(count: int) -> None:
 
 def _follow(child: _Child, task: Task) -> Answer:
     child.pipe.send((task.model, task.parameters, task.on_solution is not None, task.on_bound is not None))
-    deadline = None if task.limit_s is None else time.monotonic() + task.limit_s * (1 + _GRACE_SHARE) + _GRACE_S
+    end = math.inf if task.limit_s is None else time.monotonic() + task.limit_s * (1 + _GRACE_SHARE)
     best = Answer("CRASHED", np.zeros(0, np.int64), None, None)
-    stopping = False
     while True:
         try:
             if task.stop.is_set():
+                end = min(end, time.monotonic())
+            if time.monotonic() >= end:
                 child.pipe.send("stop")  # again and again: the first may come before the search has begun
-                deadline = deadline if stopping else min(deadline or math.inf, time.monotonic() + _GRACE_S)
-                stopping = True
             frame = child.pipe.recv() if child.pipe.poll(_POLL_S) else None
         except KeyboardInterrupt:  # as CP-SAT itself: the search ends, and what it has counts
             task.stop.set()
@@ -108,7 +107,7 @@ def _follow(child: _Child, task: Task) -> Answer:
             child.kill()
             return replace(best, status="CRASHED", message=f"CP-SAT's process ended with {child.process.poll()}")
         if frame is None:
-            if deadline is not None and time.monotonic() > deadline:
+            if time.monotonic() > end + _GRACE_S:
                 child.kill()
                 return replace(best, status="OVERRUN", message="CP-SAT ran on after its limit and was ended")
             continue

@@ -9,6 +9,7 @@ on the new one.
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +26,8 @@ from msched.solvers.exact.window import Window
 
 _SMALLEST, _LARGEST = 15, 400
 _GROW, _SHRINK = 1.08, 0.9
-_STALE = 3.0  # times that windows may cover all ops in vain before the search ends
+_STALE = 40.0  # times that windows may cover all ops in vain before the search ends
+_EXPLORED = 0.2  # share of windows that go to a search drawn at random
 # CP-SAT's searches that took turns at being the best on windows of 40 to 80 ops, over five networks.
 _SEARCHES: tuple[dict[str, Any], ...] = (
     {"linearization_level": 0, "use_dynamic_precedence_in_cumulative": True},
@@ -45,6 +47,10 @@ class Neighbourhoods:
     tries: int = 0
     covered: float = 0.0  # ops in windows since the last gain, over all ops
     shorter: int = 0  # gains
+    ended: list[float] = field(
+        default_factory=lambda: [1.0] * len(_SEARCHES)
+    )  # windows gained or proven, by search
+    spent: list[float] = field(default_factory=lambda: [1.0] * len(_SEARCHES))  # seconds
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @staticmethod
@@ -81,10 +87,14 @@ class Neighbourhoods:
                 turn = self.tries
             if window is None:
                 continue
+            choice = self._choice(rng)
             part = Effort(min(self.seconds, effort.left), 1, turn, effort.deterministic, effort.stop)
-            answer = run(window.model.cp, part, **_SEARCHES[turn % len(_SEARCHES)])
+            answer = run(window.model.cp, part, **_SEARCHES[choice])
             self.ledger.spend(answer.work)
             gained = answer.found and answer.value(window.model.makespan) < schedule.makespan
+            with self._lock:
+                self.ended[choice] += gained or answer.status == "OPTIMAL"
+                self.spent[choice] += answer.work if effort.deterministic else time.monotonic() - part.began
             if gained and not self._accept(schedule, window.plan(answer)):
                 again = (at, size)
             elif not gained:
@@ -92,10 +102,16 @@ class Neighbourhoods:
                     self.size *= _GROW if answer.status == "OPTIMAL" else _SHRINK
                     self.size = min(max(self.size, _SMALLEST), _LARGEST)
 
+    def _choice(self, rng: np.random.Generator) -> int:
+        """The search that ended most windows a second so far, or any."""
+        if rng.random() < _EXPLORED:
+            return int(rng.integers(len(_SEARCHES)))
+        return max(range(len(_SEARCHES)), key=lambda k: self.ended[k] / self.spent[k])
+
     def _over(self, effort: Effort) -> bool:
         left = self.ledger.left if effort.deterministic else effort.left
         done = self.schedule.makespan * self.scaled.grain <= self.ledger.bound_ns
-        return effort.stop.is_set() or left <= 0 or done or self.covered > _STALE * _LARGEST / max(self.size, 1)
+        return effort.stop.is_set() or left <= 0 or done or self.covered > _STALE
 
     def _accept(self, schedule: Schedule, plan: Plan) -> bool:
         """Take a plan that is shorter than the incumbent; whether it was made from that one."""
