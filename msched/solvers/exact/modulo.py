@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from msched.errors import OptionError
 from msched.plan import Incumbent, Plan
 from msched.problem import Problem
-from msched.solvers.base import Budget, UnassignableError
+from msched.solvers.base import Budget, Solver, UnassignableError
 from msched.solvers.exact.effort import Effort
 from msched.solvers.exact.period import shortest_period
 from msched.solvers.exact.repetition import repetitions
@@ -25,10 +25,12 @@ class Modulo:
     and CP-SAT; the periods, and around them what does not repeat, give an order, and a serial schedule in that order,
     improved forwards and backwards, the plan. All ops run in their first mode.
 
+    otherwise: the solver of networks in which nothing repeats.
     time_share: of the time limit, over all runs. max_streams: most streams where the problem sets no limit.
     Raises OptionError for a value out of range.
     """
 
+    otherwise: Solver | None = None
     time_share: float = 0.5
     max_streams: int = 32
 
@@ -39,10 +41,12 @@ class Modulo:
             raise OptionError(f"modulo: time_share is {self.time_share}; it must be above 0 and at most 1")
 
     def solve(self, problem: Problem, budget: Budget) -> Plan:
-        """The shorter of two tilings. Raises UnassignableError where no blocks repeat, or for a limit on streams that
-        cannot be kept."""
+        """The shorter of two tilings. Raises UnassignableError where no blocks repeat and no other solver is named, or
+        for a limit on streams that cannot be kept."""
         began = time.monotonic()
         runs = repetitions(problem)
+        if not runs and self.otherwise is not None:
+            return self.otherwise.solve(problem, budget)
         if not runs:
             raise UnassignableError(
                 "modulo: no three blocks of two ops or more repeat in this network; another solver is needed"

@@ -47,9 +47,7 @@ class Neighbourhoods:
     tries: int = 0
     covered: float = 0.0  # ops in windows since the last gain, over all ops
     shorter: int = 0  # gains
-    ended: list[float] = field(
-        default_factory=lambda: [1.0] * len(_SEARCHES)
-    )  # windows gained or proven, by search
+    ended: list[float] = field(default_factory=lambda: [1.0] * len(_SEARCHES))  # windows gained or proven, by search
     spent: list[float] = field(default_factory=lambda: [1.0] * len(_SEARCHES))  # seconds
     _lock: threading.Lock = field(default_factory=threading.Lock)
 

@@ -10,10 +10,9 @@ import numpy as np
 from msched.arrays import Int64Array
 from msched.plan import Plan, durations_and_demands
 from msched.problem import Problem
+from msched.solvers.colouring import coloured
 from msched.solvers.exact.model import Model
 from msched.solvers.exact.scaled import Scaled, Streams
-
-_TASKS_AN_OP = 4  # that a stream holds, with records and waits, where its ops are to share evenly
 
 
 def makespan_of(model_duration: Int64Array, start: Int64Array) -> int:
@@ -142,7 +141,8 @@ def _plan(
     if streams.policy == "fixed":
         stream = problem.engine if problem.binding == "engine" else np.zeros(problem.n, np.int64)
     elif streams.policy == "count":
-        stream = _coloured(scaled, streams, order, start, start + duration + scaled.gap)
+        pool = problem.engine if problem.binding == "engine" else np.zeros(problem.n, np.int64)
+        stream = coloured(problem, order, start, start + duration + scaled.gap, pool, streams.first)
     return Plan(
         stream=_renumbered(order, stream),
         order=order,
@@ -185,17 +185,3 @@ def _renumbered(order: Int64Array, stream: Int64Array) -> Int64Array:
     result = np.empty(order.size, np.int64)
     result[order] = np.argsort(np.argsort(first))[number]
     return result
-
-
-def _coloured(
-    scaled: Scaled, streams: Streams, order: Int64Array, start: Int64Array, released: Int64Array
-) -> Int64Array:
-    """Streams of start times; where a stream may hold only so many tasks they share the ops evenly."""
-    from msched.solvers.colouring_kernel import coloured
-
-    problem = scaled.problem
-    pool = problem.engine if problem.binding == "engine" else np.zeros(problem.n, np.int64)
-    most = problem.n
-    if problem.tasks_per_stream is not None and problem.n * _TASKS_AN_OP > problem.tasks_per_stream:
-        most = max(problem.tasks_per_stream // _TASKS_AN_OP, -(-problem.n // streams.lanes))
-    return coloured(order, start, released, problem.predecessor_start, problem.predecessor, pool, streams.first, most)

@@ -10,6 +10,7 @@ from msched.arrays import BoolArray, Int64Array
 from msched.bounds import heads_and_tails
 from msched.plan import Plan
 from msched.problem import Problem
+from msched.solvers.colouring import coloured
 from msched.solvers.exact.period import Period
 from msched.solvers.exact.repetition import Repetition
 from msched.solvers.joint.schemes import counts_streams, scheme
@@ -139,15 +140,12 @@ def _linear_extension(problem: Problem, key: Int64Array) -> Int64Array:
 
 def _plan(problem: Problem, streams: StreamPool, start: Int64Array, stream: Int64Array, makespan: int) -> Plan:
     """The plan of a schedule in places of the topological order; it claims its times where nothing else delays it."""
-    from msched.solvers.joint.colouring_kernel import coloured
-
     number = np.argsort(problem.topological_order)
     begin = start[number]
     order = np.lexsort((number, problem.duration > 0, begin))
     if counts_streams(problem):
         released = begin + problem.duration + problem.gap_ns
-        row, before = problem.predecessor_start, problem.predecessor
-        chosen = coloured(order, begin, released, row, before, streams.of_op, streams.first)
+        chosen = coloured(problem, order, begin, released, streams.of_op, streams.first)
     else:
         chosen = stream[number]
     claimed = problem.host_issue_ns == 0

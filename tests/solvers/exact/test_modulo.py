@@ -98,7 +98,7 @@ def test_bound_engines_and_gaps_are_kept() -> None:
 
 
 def test_a_network_without_blocks_is_refused_in_words() -> None:
-    plan = msched.solve(Problem.from_arrays(duration=[3, 5, 8], edges=[(0, 1)]), "modulo")
+    plan = msched.solve(Problem.from_arrays(duration=[3, 5, 8], edges=[(0, 1)]), Modulo())
     assert plan.status == "invalid"
     assert "repeat" in plan.reason
 
@@ -115,3 +115,8 @@ def test_a_stop_leaves_a_plan() -> None:
 def test_options_out_of_range_are_named(options: dict[str, Any]) -> None:
     with pytest.raises(OptionError, match=next(iter(options))):
         Modulo(**options)
+
+
+def test_a_network_without_blocks_goes_to_the_other_solver() -> None:
+    plan = msched.solve(Problem.from_arrays(duration=[3, 5, 8], edges=[(0, 1)]), "modulo")
+    assert msched.simulate(Problem.from_arrays(duration=[3, 5, 8], edges=[(0, 1)]), plan).makespan_ns == 8
