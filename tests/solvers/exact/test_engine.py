@@ -75,9 +75,16 @@ def test_a_child_that_dies_costs_the_proof_but_not_what_it_had_found() -> None:
 
 
 def test_a_search_that_ignores_its_limit_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "_GRACE_S", 1.0)
-    answer = search(Task(str(hard().proto), "num_workers: 1 max_time_in_seconds: 300", 0.5))
+    def freeze(_: int) -> None:
+        (child,) = busy
+        os.kill(child.process.pid, signal.SIGSTOP)
+
+    monkeypatch.setattr(engine, "_GRACE_S", 0.2)
+    engine.warm(1)
+    busy = engine._IDLE[-1:]
+    answer = search(Task(str(hard().proto), "num_workers: 1 max_time_in_seconds: 300", 3, on_solution=freeze))
     assert answer.status == "OVERRUN"
+    assert answer.found  # what it had told by then
 
 
 def test_an_invalid_model_is_named() -> None:
