@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from msched.arrays import Int64Array
@@ -40,6 +41,11 @@ class Candidate:
         return best
 
     @staticmethod
+    def unsecured(problem: Problem, plan: Plan, dispatch: str) -> Candidate:
+        """`plan` simulated as it is, but for the order of its communicators."""
+        return Candidate._as_it_is(problem, keep_communicators_in_order(problem, plan), dispatch)
+
+    @staticmethod
     def _as_it_is(problem: Problem, plan: Plan, dispatch: str) -> Candidate:
         duration = durations_and_demands(problem, plan)[0]
         start = start_times(problem, plan, "planned")
@@ -58,6 +64,23 @@ class Candidate:
         )
 
     @property
+    def promise(self) -> int:
+        """The makespan in ns that fences can be expected to leave: as planned, or as it comes without them."""
+        return 0 if self.broken or self.planned_broken else min(self.makespan_ns, self.planned_ns)
+
+    @property
     def rank(self) -> tuple[bool, int, int, int, int]:
         """Limits kept, then makespan as asked for, then as planned, then events and streams: less is better."""
         return bool(self.broken), self.makespan_ns, self.planned_ns, self.waits, self.plan.streams
+
+
+def best_of(problem: Problem, plans: Iterable[Plan], dispatch: str, most: int, over: Callable[[], bool]) -> Candidate:
+    """The best of the plans, as they are and secured: those that promise most first, at most so many once one keeps all
+    limits, and while they promise more than the best and it is not over."""
+    known = sorted((Candidate.unsecured(problem, plan, dispatch) for plan in plans), key=lambda c: (c.promise, c.rank))
+    best = min(known, key=lambda c: c.rank)
+    for i, candidate in enumerate(known):
+        if not best.broken and (candidate.promise >= best.makespan_ns or (i and (i >= most or over()))):
+            break
+        best = min(best, Candidate.of(problem, candidate.plan, dispatch), key=lambda c: c.rank)
+    return best

@@ -77,11 +77,14 @@ class Ledger:
             self.candidates.append(candidate)
             self.report(None if candidate.planned_broken else candidate.planned_ns)
 
-    def take(self, plan: Plan) -> Candidate:
-        """Secure a plan, and take it."""
-        candidate = Candidate.of(self.problem, plan, self.budget.dispatch)
-        self.add(candidate)
-        return candidate
+    def take(self, plan: Plan) -> None:
+        """Take a plan as it is, and secured where that promises more than the best so far."""
+        dispatch = self.budget.dispatch
+        as_it_is = Candidate.unsecured(self.problem, plan, dispatch)
+        self.add(as_it_is)
+        best = self.best
+        if best is None or as_it_is.promise < best.makespan_ns:
+            self.add(Candidate.of(self.problem, plan, dispatch))
 
     def raise_bound(self, bound_ns: int, argument: str) -> None:
         """Take a bound on all plans of the problem."""

@@ -11,12 +11,11 @@ import numpy as np
 from msched.arrays import Int64Array
 from msched.bounds import bound
 from msched.errors import OptionError
-from msched.plan import Incumbent, Plan, durations_and_demands
+from msched.plan import Incumbent, Plan
 from msched.problem import Problem
-from msched.simulator import start_times
 from msched.solvers.base import Budget, Solver, UnassignableError
 from msched.solvers.colouring import coloured
-from msched.solvers.exact.candidate import Candidate
+from msched.solvers.exact.candidate import best_of
 from msched.solvers.joint.schemes import MOST_STREAMS, Scheme, counts_streams, scheme
 from msched.solvers.stream_pool import StreamPool, stream_pool, within_limits
 
@@ -26,7 +25,9 @@ if TYPE_CHECKING:
 _PLACED = 4_000_000  # ops placed, over all schedules, where `rounds` does not say how many
 _AT_ONCE = 30_000  # ops placed between two looks at the clock
 _POOL = 32  # schedules kept
-_SECURED = 3  # of these, how many are secured to be compared as they will run
+_COMPARED = 8  # of these, how many are compared as they will run
+_SECURED = 3  # and secured
+_SECURING = 1.5  # times the share of time after which no further one is
 _MOST_OPS = 20_000  # for rules that look at all that comes after an op
 
 
@@ -42,7 +43,7 @@ class Sampling:
 
     seeds: solvers whose plans the pool begins with and which compete with what is found.
     rounds: schedules to generate, each pass of a justification counted; null for a number that falls with the size.
-    time_share: of the time limit that may be spent; without effect where the budget is deterministic.
+    time_share: of the time limit, for generation; without effect where the budget is deterministic.
     max_streams: most streams where the problem sets no limit.
     Raises OptionError for a value out of range.
     """
@@ -75,8 +76,22 @@ class Sampling:
         target = bound(problem).makespan_ns
         sides = _sides(problem, pool_of_streams)
         pool = self._searched(problem, budget, sides, seeds, target, began)
-        plans = [_plan(problem, pool_of_streams, pool, int(i)) for i in _best(pool)]
-        return _best_plan(problem, budget, [*seeds, *plans], len(seeds) + 1, began + budget.time_limit)
+        plans = [_plan(problem, pool_of_streams, pool, int(i)) for i in _best(pool)[:_COMPARED]]
+        end = began + min(1.0, _SECURING * self.time_share) * budget.time_limit
+        best = best_of(
+            problem,
+            [*seeds, *plans],
+            budget.dispatch,
+            _SECURED,
+            lambda: budget.stop.is_set() or (not budget.deterministic and time.monotonic() > end),
+        )
+        return replace(
+            best.plan,
+            status="feasible",
+            reason="",
+            predicted_start_ns=best.planned_start_ns,
+            predicted_makespan_ns=best.planned_ns,
+        )
 
     def _seeds(self, problem: Problem, budget: Budget) -> list[Plan]:
         plans = []
@@ -207,33 +222,3 @@ def _plan(problem: Problem, streams: StreamPool, pool: Pool, i: int) -> Plan:
     else:
         stream = pool.stream[i][number]
     return Plan(stream=within_limits(problem, stream), order=order, mode=mode if mode.any() else None)
-
-
-def _best_plan(problem: Problem, budget: Budget, plans: list[Plan], certain: int, end: float) -> Plan:
-    """The best of the plans once secured: the first `certain` are looked at in any case, those behind them, which come
-    by length, while they could be better or nothing has kept the limits, until `end`."""
-    best: Candidate | None = None
-    for i, plan in enumerate(plans):
-        if best is not None and i >= certain:
-            late = budget.stop.is_set() or (not budget.deterministic and time.monotonic() > end)
-            if late or (
-                not best.broken and (i >= certain + _SECURED or _at_best(problem, plan, budget) >= best.makespan_ns)
-            ):
-                break
-        found = Candidate.of(problem, plan, budget.dispatch)
-        best = found if best is None or found.rank < best.rank else best
-    assert best is not None
-    return replace(
-        best.plan,
-        status="feasible",
-        reason="",
-        predicted_start_ns=best.planned_start_ns,
-        predicted_makespan_ns=best.planned_ns,
-    )
-
-
-def _at_best(problem: Problem, plan: Plan, budget: Budget) -> int:
-    """The makespan that fences can be expected to leave: as planned, or as it comes without them."""
-    duration = durations_and_demands(problem, plan)[0]
-    rules = {"planned", budget.dispatch}
-    return min(int((start_times(problem, plan, rule) + duration).max()) for rule in sorted(rules))
