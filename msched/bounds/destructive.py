@@ -18,7 +18,7 @@ _FIRST = 2**10  # and at first raised by this part
 
 def destructive(
     problem: Problem,
-    upper_ns: int,
+    upper_ns: int | Callable[[], int],
     *,
     deadline: float | None = None,
     known_ns: int = 0,
@@ -27,6 +27,7 @@ def destructive(
     windows: int = 2_000_000,
     shaving: int = 4,
     stop: Callable[[], bool] | None = None,
+    on_bound: Callable[[int], None] | None = None,
 ) -> int:
     """The largest makespan that is refuted, plus one: a bound for every plan, or `upper_ns` where all below are.
 
@@ -36,15 +37,17 @@ def destructive(
     plan reaches (Klein and Scholl 1999, Computing lower bounds by destructive improvement, section 3). Where the plain
     propagation finds nothing more, windows are shaved (Martin and Shmoys 1996).
 
+    upper_ns: a function is asked before each step. on_bound: called with each better bound.
     deadline: of `time.monotonic`, None for none; stop: asked between steps. Without these two the result depends on the
     problem alone. probes: makespans that are tried at most. rounds: passes of propagation over all resources at most.
     windows: operations of energetic reasoning on one resource in such a pass. shaving: passes of it over all ops, 0 for
     none. The bound is sought to a part in 2^17.
     """
-    search = _Search(problem, rounds, windows, deadline, stop)
+    search = _Search(problem, rounds, windows, deadline, stop, on_bound)
+    upper = upper_ns if callable(upper_ns) else lambda: upper_ns
     low = max(known_ns, search.least)
     for passes in (0, shaving) if shaving else (0,):
-        low = search.between(low, upper_ns, probes, passes)
+        low = search.between(low, upper, probes, passes)
     return low
 
 
@@ -52,19 +55,27 @@ class _Search:
     """Refutes makespans of one problem until time is up."""
 
     def __init__(
-        self, problem: Problem, rounds: int, windows: int, deadline: float | None, stop: Callable[[], bool] | None
+        self,
+        problem: Problem,
+        rounds: int,
+        windows: int,
+        deadline: float | None,
+        stop: Callable[[], bool] | None,
+        on_bound: Callable[[int], None] | None,
     ) -> None:
         self.rounds, self.windows, self.deadline, self.stop = rounds, windows, deadline, stop
+        self.on_bound = on_bound
         self.head, self.tail = best_heads_and_tails(problem)
         self.duration = shortest_durations(problem)
         self.least = int((self.head + self.duration + self.tail).max(initial=0))
         self.system = system_of(problem)
 
-    def between(self, low: int, high: int, probes: int, passes: int) -> int:
-        """The least makespan from `low`, a bound, to `high` that is not refuted by halving."""
+    def between(self, low: int, upper: Callable[[], int], probes: int, passes: int) -> int:
+        """The least makespan from `low`, a bound, to `upper` that is not refuted by halving."""
         step = max(1, low // _FIRST)
+        high = upper()
         galloping = True
-        while high - low > low // _GRAIN and probes and not self._late():
+        while (high := min(high, upper())) - low > low // _GRAIN and probes and not self._late():
             # A bound is more often close to what is known than half way to a poor plan.
             trial = min(low + step - 1, (low + high) // 2) if galloping else (low + high) // 2
             refuted = self._refuted(trial, passes)
@@ -72,6 +83,8 @@ class _Search:
                 break
             if refuted:
                 low, step = trial + 1, 3 * step
+                if self.on_bound is not None:
+                    self.on_bound(low)
             else:
                 high, galloping = trial, False
             probes -= 1

@@ -14,11 +14,13 @@ from msched.plan import Plan, Status
 from msched.problem import Problem
 from msched.solvers.base import Budget, Solver, UnassignableError
 from msched.solvers.exact.ledger import Ledger
+from msched.solvers.exact.refutation import Refutation
 from msched.solvers.exact.scaled import Scaled, Streams
 from msched.solvers.exact.whole import Whole, grain_of
 
 _WHOLE_AT_ONCE = 80  # ops up to which the whole model gets all the time
 _WHOLE_FIRST = 600  # ops up to which it is tried before windows
+_REFUTING = 0.25  # of the time limit, beside the rest
 _TOO_SHORT = 0.02  # of the time limit: what is left then is not begun
 _NOTHING = np.zeros(0, np.int64)
 
@@ -33,12 +35,14 @@ class CpSat:
     dynamic_precedences: CP-SAT's conditional precedences in cumulative constraints. Its switch for disjunctive ones
         stays off: with it OR-Tools 9.15 aborts the process on small models ("conflicting constraint").
     windows: large-neighbourhood search on windows of the best schedule.
+    destructive: makespans are refuted by propagation beside the search, up to 1,500 ops (`msched.bounds.destructive`).
     """
 
     seeds: tuple[Solver, ...] = ()
     grain_ns: int = 0
     dynamic_precedences: bool = True
     windows: bool = True
+    destructive: bool = True
 
     def __post_init__(self) -> None:
         whole = isinstance(self.grain_ns, int | np.integer) and not isinstance(self.grain_ns, bool)
@@ -46,7 +50,7 @@ class CpSat:
             raise OptionError(
                 f"grain_ns is {self.grain_ns!r}; a whole number of ns is needed, 0 to take the largest that is exact"
             )
-        for name in ("dynamic_precedences", "windows"):
+        for name in ("dynamic_precedences", "windows", "destructive"):
             if not isinstance(value := getattr(self, name), bool | np.bool_):
                 raise OptionError(f"{name} is {value!r}; true or false is needed")
 
@@ -54,16 +58,20 @@ class CpSat:
         """The plan that simulates best among the solutions and all seeds, with the bound that was proven."""
         ledger = Ledger(problem, budget)
         whole = Whole(ledger, self.grain_ns, bool(self.dynamic_precedences))
-        self._plant_seeds(ledger)
-        for share, phase in self._phases(problem, whole):
-            if ledger.settled or whole.impossible:
-                break
-            if ledger.candidates and ledger.left <= _TOO_SHORT * budget.time_limit:
-                break
-            phase(share)
+        refutation = Refutation(ledger)
+        try:
+            self._plant_seeds(ledger, refutation)
+            for share, phase in self._phases(problem, whole, refutation):
+                if ledger.settled or whole.impossible:
+                    break
+                if ledger.candidates and ledger.left <= _TOO_SHORT * budget.time_limit:
+                    break
+                phase(share)
+        finally:
+            refutation.end()
         return _result(ledger, whole)
 
-    def _plant_seeds(self, ledger: Ledger) -> None:
+    def _plant_seeds(self, ledger: Ledger, refutation: Refutation) -> None:
         for solver in self.seeds:
             if ledger.budget.stop.is_set() and ledger.candidates:
                 return
@@ -73,8 +81,12 @@ class CpSat:
                 continue  # another seed may keep the limit that this algorithm cannot
             if ledger.settled:
                 return
+            if self.destructive:
+                refutation.begin(_REFUTING)
 
-    def _phases(self, problem: Problem, whole: Whole) -> list[tuple[float, Callable[[float], None]]]:
+    def _phases(
+        self, problem: Problem, whole: Whole, refutation: Refutation
+    ) -> list[tuple[float, Callable[[float], None]]]:
         """What to spend shares of the time that is left on, in turn.
 
         Small models are proven as a whole. Large ones gain from windows first; that the whole model improves on the
@@ -82,16 +94,13 @@ class CpSat:
         """
         if not self.windows or problem.n <= _WHOLE_AT_ONCE or problem.memory_bytes is not None:
             return [(1.0, whole.search)]
-        phases: list[tuple[float, Callable[[float], None]]] = [
-            (0.7, partial(improve, whole)),
-            (1.0, whole.search),
-        ]
+        windows = partial(improve, whole, refutation)
         if problem.n <= _WHOLE_FIRST:
-            return [(0.2, whole.search), *phases]
-        return [(1.0, partial(improve, whole)), (1.0, whole.search)]
+            return [(0.2, whole.search), (0.7, windows), (1.0, whole.search)]
+        return [(1.0, windows), (1.0, whole.search)]
 
 
-def improve(whole: Whole, share: float) -> None:
+def improve(whole: Whole, refutation: Refutation, share: float) -> None:
     """Search windows of the best plan with a share of what is left of the budget."""
     from msched.solvers.exact.neighbourhoods import Neighbourhoods
 
@@ -102,7 +111,7 @@ def improve(whole: Whole, share: float) -> None:
         return
     scaled = Scaled.of(ledger.problem, whole.grain_ns or grain_of(ledger.problem, best))
     search = Neighbourhoods.of(ledger, scaled, streams, best.plan, best.planned_start_ns)
-    if (plan := search.search(ledger.effort(share))) is not None:
+    if (plan := search.search(ledger.effort(share), refutation.thread)) is not None:
         ledger.take(plan)
 
 

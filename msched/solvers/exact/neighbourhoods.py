@@ -56,21 +56,24 @@ class Neighbourhoods:
         """The search that begins at a plan that starts so under `planned`."""
         return Neighbourhoods(ledger, scaled, Schedule.of(scaled, streams, plan, start_ns))
 
-    def search(self, effort: Effort) -> Plan | None:
-        """The best plan found with that effort, None where nothing was gained."""
+    def search(self, effort: Effort, busy: threading.Thread | None = None) -> Plan | None:
+        """The best plan found with that effort, None where nothing was gained; one worker waits for a `busy` thread."""
         count = 1 if effort.deterministic else effort.workers
         threads = [
-            threading.Thread(target=self._work, args=(effort, np.random.default_rng((effort.seed, k))), daemon=True)
+            threading.Thread(target=self._work, args=(effort, k, busy if k == 0 else None), daemon=True)
             for k in range(count - 1)
         ]
         for thread in threads:
             thread.start()
-        self._work(effort, np.random.default_rng((effort.seed, count)))
+        self._work(effort, count)
         for thread in threads:
             thread.join()
         return self.schedule.plan if self.shorter else None
 
-    def _work(self, effort: Effort, rng: np.random.Generator) -> None:
+    def _work(self, effort: Effort, number: int, busy: threading.Thread | None = None) -> None:
+        rng = np.random.default_rng((effort.seed, number))
+        if busy is not None:
+            busy.join()
         again: tuple[int, int] | None = None
         while not self._over(effort):
             schedule = self.schedule
