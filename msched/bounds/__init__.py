@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 from msched.bounds.ancestors import best_heads_and_tails, loaded_heads_and_tails
 from msched.bounds.cliques import clique_load, exclusive_sets
 from msched.bounds.destructive import destructive
+from msched.bounds.insertions import inserted_ops
 from msched.bounds.paths import critical_path, heads_and_tails, least_lags, shortest_durations
 from msched.bounds.windows import energetic_windows, engine_load, host_issue, stream_load
 from msched.problem import Problem
@@ -28,6 +29,7 @@ __all__ = [
     "exclusive_sets",
     "heads_and_tails",
     "host_issue",
+    "inserted_ops",
     "least_lags",
     "loaded_heads_and_tails",
     "shortest_durations",
@@ -77,6 +79,7 @@ def evaluate(problem: Problem) -> Bound:
     )
     each["energetic windows"] = energetic_windows(problem, heads, tails, max(each.values()))
     each["exclusive ops"] = clique_load(problem, heads, tails)
+    each["ops between a path's"] = inserted_ops(problem, heads, tails)
     if problem.n <= _REFUTED:
         known = max(each.values())
         each["refuted makespans"] = destructive(
