@@ -14,6 +14,7 @@ Constraints, for ops u, v with start s, duration d, streams x (all in grains):
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -350,12 +351,27 @@ class Model:
 
     def _communicators(self) -> None:
         """Any two collectives of a communicator are ordered, one finished (and its event seen) before the other."""
-        for u, v in unordered_collectives(self.scaled.problem):
+        problem = self.scaled.problem
+        if not self.scaled.fence_lag:
+            for ops in _communicators_on_no_engine(problem):
+                self.cp.add_no_overlap([self._interval(v) for v in ops.tolist()])
+            return
+        for u, v in unordered_collectives(problem):
             if self.frame is not None and not self.frame.moves(u, v):
                 continue
             first = self.first[u, v] = self.cp.new_bool_var(f"first{u}_{v}")
             self._follows(u, v, self.scaled.fence_lag, (first,))
             self._follows(v, u, self.scaled.fence_lag, (first.negated(),))
+
+
+def _communicators_on_no_engine(problem: Problem) -> Iterator[Int64Array]:
+    """Collectives of each communicator that no engine is known to run one at a time."""
+    for communicator in np.unique(problem.communicator[problem.communicator >= 0]).tolist():
+        ops = np.flatnonzero(problem.communicator == communicator)
+        alone = (2 * problem.demand[ops] > problem.capacity).all(axis=0).any()
+        moded = np.isin(ops, problem.mode_op).any()
+        if ops.size > 1 and (moded or not alone or (problem.duration[ops] == 0).any()):
+            yield ops
 
 
 def unordered_collectives(problem: Problem) -> list[tuple[int, int]]:
