@@ -18,7 +18,8 @@ from msched.problem import Problem
 from msched.solvers.base import Budget, UnassignableError
 from msched.solvers.joint import parallel_scheme_kernel, serial_scheme_kernel
 from msched.solvers.joint.blevel import Blevel
-from msched.solvers.joint.sampling import Sampling, _empty_pool, _sides
+from msched.solvers.joint.sampled import empty_pool, sides_of
+from msched.solvers.joint.sampling import Sampling
 from msched.solvers.joint.sampling_kernel import justified
 from msched.solvers.joint.schemes import counts_streams, scheme
 from msched.solvers.limits import unbindable
@@ -148,12 +149,13 @@ def test_justification_moves_to_the_end_what_stood_in_the_way() -> None:
     # op0 (2) and op1 (1) share a unit, op2 (3) follows op1. In sequence: op0 [0, 2), op1 [2, 3), op2 [3, 6). From
     # behind, op0 goes to [4, 6); then op1 to [0, 1), op2 to [1, 4) and op0 to [1, 3). op1 and op2 take 4 anyhow.
     problem = Problem.from_arrays(duration=[2, 1, 3], demand=[[1], [1], [0]], capacity=[1], edges=[(1, 2)])
-    sides = _sides(problem, stream_pool(problem, 3))
+    streams = stream_pool(problem, 3)
+    sides = sides_of(scheme(problem, streams), scheme(problem, streams, mirrored=True))
     schedule, nothing = serial_scheme_kernel.empty_schedule(3), np.full(3, -1)
     sequence = np.arange(3)
     made = serial_scheme_kernel.serial(sequence, nothing, nothing, False, sides.ahead, sides.profile, schedule)
     assert (made, schedule.start.tolist()) == (6, [0, 2, 3])
-    better, reached = justified(schedule, made, sides, _empty_pool(3))
+    better, reached = justified(schedule, made, sides, empty_pool(3))
     assert (reached, better.start.tolist()) == (4, [1, 0, 1])
 
 

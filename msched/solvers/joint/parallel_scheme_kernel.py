@@ -51,8 +51,10 @@ def _queue(v: int, count: int, ready: Int64Array, key: NDArray[np.float64]) -> i
 def parallel(
     key: NDArray[np.float64], modes: Int64Array, wishes: Int64Array, scheme: Scheme, schedule: Schedule
 ) -> int:
-    """Fill `schedule` and return its makespan (ns). The parallel scheme (Bedworth and Bailey 1982, section 5), as in
-    Kolisch (1996), EJOR 90: at each instant the ready ops are tried by key, the least first.
+    """Fill `schedule` and return its makespan (ns), tails included; all ops are to be placed.
+
+    The parallel scheme (Bedworth and Bailey 1982, section 5), as in Kolisch (1996), EJOR 90: at each instant the ready
+    ops are tried by key, the least first.
 
     modes (n,): -1 takes the shortest for which units are free. wishes (n,): as for the serial scheme, not binding.
     """
@@ -65,8 +67,12 @@ def parallel(
     count = 0
     for v in range(n):
         if pending[v] == 0:
+            everywhere[v] = sooner[v] = scheme.head[v]
             count = _queue(v, count, ready, key)
     events = [(0, _WAKE)]  # units k come free, then op `needs + v` ends, then stream `needs + n + s` is idle
+    for v in ready[:count]:
+        if scheme.head[v] > 0:
+            heappush(events, (scheme.head[v], _WAKE))
     makespan, left = 0, n
     while left > 0:
         now, event = heappop(events)
@@ -105,7 +111,7 @@ def parallel(
             left -= 1
             end = now + scheme.duration[mode]
             schedule.start[v], schedule.finish[v], schedule.mode[v] = now, end, mode - scheme.mode_start[v]
-            makespan = max(makespan, end)
+            makespan = max(makespan, end + scheme.tail[v])
             heappush(events, (end, needs + v))
             for k in range(scheme.need_start[mode], scheme.need_start[mode + 1]):
                 free[scheme.resource[k]] -= scheme.units[k]

@@ -15,7 +15,7 @@ Float64Array = NDArray[np.float64]
 @compiled
 def tails(duration: Int64Array, lag: Int64Array, scheme: Scheme) -> Int64Array:
     """Longest way from the finish of each op to the end, in durations and lags (one an entry of `before`): (n,) ns."""
-    tail = np.zeros(duration.size, np.int64)
+    tail = scheme.tail.copy()
     for v in range(duration.size - 1, -1, -1):
         for k in range(scheme.before_start[v], scheme.before_start[v + 1]):
             u = scheme.before[k]
@@ -57,7 +57,7 @@ def descendants(work: Float64Array, scheme: Scheme) -> tuple[Int64Array, Float64
 def loaded_tails(duration: Int64Array, lag: Int64Array, load: Float64Array, scheme: Scheme) -> Float64Array:
     """`tails`, none below the time `load` (n, K) that what comes after an op takes on some resource: (n,) ns."""
     n = duration.size
-    tail = np.zeros(n)
+    tail = scheme.tail.astype(np.float64)
     for v in range(n - 1, -1, -1):
         for k in range(load.shape[1]):
             tail[v] = max(tail[v], load[v, k])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +16,8 @@ from msched.problem import Problem
 from msched.solvers.base import Budget, Solver, UnassignableError
 from msched.solvers.colouring import coloured
 from msched.solvers.exact.candidate import best_of
-from msched.solvers.joint.schemes import MOST_STREAMS, Scheme, counts_streams, scheme
+from msched.solvers.joint.sampled import empty_pool, sides_of
+from msched.solvers.joint.schemes import MOST_STREAMS, counts_streams, scheme
 from msched.solvers.stream_pool import StreamPool, stream_pool, within_limits
 
 if TYPE_CHECKING:
@@ -24,11 +25,9 @@ if TYPE_CHECKING:
 
 _PLACED = 4_000_000  # ops placed, over all schedules, where `rounds` does not say how many
 _AT_ONCE = 30_000  # ops placed between two looks at the clock
-_POOL = 32  # schedules kept
 _COMPARED = 8  # of these, how many are compared as they will run
 _SECURED = 3  # and secured
 _SECURING = 1.5  # times the share of time after which no further one is
-_MOST_OPS = 20_000  # for rules that look at all that comes after an op
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ class Sampling:
         if problem.n == 0:
             return Plan(stream=np.zeros(0, np.int64), order=np.zeros(0, np.int64), predicted_makespan_ns=0)
         target = bound(problem).makespan_ns
-        sides = _sides(problem, pool_of_streams)
+        sides = sides_of(scheme(problem, pool_of_streams), scheme(problem, pool_of_streams, mirrored=True))
         pool = self._searched(problem, budget, sides, seeds, target, began)
         plans = [_plan(problem, pool_of_streams, pool, int(i)) for i in _best(pool)[:_COMPARED]]
         end = began + min(1.0, _SECURING * self.time_share) * budget.time_limit
@@ -108,7 +107,7 @@ class Sampling:
         """The pool after as many schedules, or as long, as the parameters and the budget say."""
         from msched.solvers.joint.sampling_kernel import portfolio, search
 
-        pool = _empty_pool(problem.n)
+        pool = empty_pool(problem.n)
         _plant(problem, sides, pool, seeds)
         rounds = self.rounds or max(200, _PLACED // problem.n)
         step = max(4, _AT_ONCE // problem.n)
@@ -129,68 +128,6 @@ class Sampling:
                 combination = portfolio(combination, target, until, sides, pool)
             else:
                 search(target, until, sides, pool, rng)
-
-
-def _empty_pool(n: int) -> Pool:
-    from msched.solvers.joint.sampling_kernel import WAYS, Pool
-
-    return Pool(
-        makespan=np.full(_POOL, -1, np.int64),
-        start=np.zeros((_POOL, n), np.int64),
-        finish=np.zeros((_POOL, n), np.int64),
-        mode=np.zeros((_POOL, n), np.int64),
-        stream=np.zeros((_POOL, n), np.int64),
-        weight=np.full(WAYS, 0.2),
-        effort=np.zeros(1, np.int64),
-    )
-
-
-def _sides(problem: Problem, streams: StreamPool) -> Sides:
-    from msched.solvers.joint.sampling_kernel import Sides
-    from msched.solvers.joint.serial_scheme_kernel import empty_profile
-
-    ahead, back = scheme(problem, streams), scheme(problem, streams, mirrored=True)
-    return Sides(ahead, back, _rules(ahead, back), _rules(back, ahead), empty_profile(ahead))
-
-
-def _rules(own: Scheme, mirror: Scheme) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    """Priority rules as keys from 0 to 1, the least first, shape (K, n): latest start and finish, these with lags
-    between all streams, slack, first come first served, and of what comes after an op its load on the fullest resource,
-    number, and work (Kolisch 1996; Alvarez-Valdes and Tamarit 1989)."""
-    from msched.solvers.joint.priority_rules_kernel import descendants, loaded_tails, tails
-
-    n = own.allowed.size
-    first = own.mode_start[:-1]
-    shortest = np.minimum.reduceat(own.duration, first)
-    none, mirror_none = np.zeros_like(own.lag), np.zeros_like(mirror.lag)
-    tail = tails(shortest, none, own)
-    head = tails(shortest[::-1].copy(), mirror_none, mirror)[::-1]
-    keys: list[np.ndarray[tuple[int, ...], np.dtype[Any]]] = [
-        -(tail + shortest),
-        -tail,
-        -(tail + shortest + head),
-        np.arange(n),
-    ]
-    if own.lag.any():
-        far = tails(shortest, own.lag, own)
-        keys += [-(far + shortest), -far]
-    if n <= _MOST_OPS:
-        work = np.zeros((n, own.capacity.size))
-        needs = np.diff(own.need_start)[first]
-        need = (
-            np.repeat(own.need_start[first], needs)
-            + np.arange(needs.sum())
-            - np.repeat(np.cumsum(needs) - needs, needs)
-        )
-        op = np.repeat(np.arange(n), needs)
-        held = (own.duration[first][op] + own.hold[need]) * (own.units[need] / own.capacity[own.resource[need]])
-        work[op, own.resource[need]] = held
-        count, load = descendants(work, own)
-        loaded = loaded_tails(shortest, none, load, own)
-        keys += [-(loaded + shortest), -loaded, -count, -(load + work).sum(axis=1)]
-    rules = np.stack([key.astype(np.float64) for key in keys])
-    low, high = rules.min(axis=1, keepdims=True), rules.max(axis=1, keepdims=True)
-    return np.ascontiguousarray((rules - low) / np.maximum(high - low, 1))
 
 
 def _plant(problem: Problem, sides: Sides, pool: Pool, seeds: list[Plan]) -> None:

@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 from msched.arrays import Int64Array
 from msched.compiled import compiled
 from msched.solvers.joint.parallel_scheme_kernel import parallel
-from msched.solvers.joint.schemes import Scheme
+from msched.solvers.joint.schemes import FREE, Scheme
 from msched.solvers.joint.serial_scheme_kernel import Profile, Schedule, empty_schedule, serial
 
 Float64Array = NDArray[np.float64]
 
 RULES, NOISE, WINDOW, CROSSOVER, MOVES = 0, 1, 2, 3, 4  # how a sequence is sampled
 WAYS = 10  # each of these, for the serial scheme and then for the parallel one
+_FIRST = -1e9  # a key below all others
 _LEARNING, _LEAST = 0.02, 0.03  # of the weights of the ways
 
 
@@ -58,20 +59,31 @@ def turned(schedule: Schedule, makespan: int) -> Schedule:
 
 
 @compiled
+def _sequence(start: Int64Array, scheme: Scheme) -> Int64Array:
+    """Ops by start, those that are not to be placed first: (n,)."""
+    key = start.copy()
+    for v in range(key.size):
+        if scheme.at[v] != FREE:
+            key[v] = -1
+    return np.argsort(key, kind="mergesort")
+
+
+@compiled
 def justified(schedule: Schedule, makespan: int, sides: Sides, pool: Pool) -> tuple[Schedule, int]:
     """Forward-backward improvement (Li and Willis 1992; Valls, Ballestin and Quintanilla 2005) until nothing is gained.
 
     Each op, last finish first, goes as late as it can; then, first start first, as early as it can. Modes and streams
-    stay, so that no pass ever makes the schedule longer.
+    stay, so that no pass ever makes the schedule longer, unless ops stand that the way back does not see; what is
+    returned was placed forwards.
     """
     while True:
         mirror = turned(schedule, makespan)
         late = empty_schedule(schedule.start.size)
-        sequence = np.argsort(mirror.start, kind="mergesort")
+        sequence = _sequence(mirror.start, sides.back)
         reached = serial(sequence, mirror.mode, mirror.stream, True, sides.back, sides.profile, late)
         mirror = turned(late, reached)
         early = empty_schedule(schedule.start.size)
-        sequence = np.argsort(mirror.start, kind="mergesort")
+        sequence = _sequence(mirror.start, sides.ahead)
         reached = serial(sequence, mirror.mode, mirror.stream, True, sides.ahead, sides.profile, early)
         pool.effort[0] += 2
         if reached >= makespan:
@@ -90,6 +102,9 @@ def generated(
     if at_once:
         makespan = parallel(key, modes, wishes, scheme, schedule)
     else:
+        for v in range(key.size):
+            if scheme.at[v] != FREE:
+                key[v] = _FIRST
         for v in range(key.size):
             for k in range(scheme.before_start[v], scheme.before_start[v + 1]):
                 key[v] = max(key[v], key[scheme.before[k]])

@@ -11,6 +11,7 @@ from msched.problem import Problem
 from msched.solvers.stream_pool import StreamPool
 
 MOST_STREAMS = 62  # a set of streams is the bits of one integer
+FREE, ABSENT = -1, -2
 
 
 class Scheme(NamedTuple):
@@ -22,6 +23,8 @@ class Scheme(NamedTuple):
     before_start, before, lag, after_start, after: dependencies as CSR, and what each costs between streams (ns).
     allowed (n,): the streams an op may go on, as bits; all bits where streams are counted.
     label (n,): ops of one label share a stream, -1 for none. labels: how many there are. gap: ns after an op.
+    head, tail (n,): earliest start, and what must pass after the finish until the end, in ns. at (n,): where an op
+    stands that is not to be placed, on its one allowed stream; `FREE` for those that are, `ABSENT` for those left out.
     chosen: whether each op is given a stream; else streams are a resource, and any colouring of the intervals will do.
     """
 
@@ -42,6 +45,9 @@ class Scheme(NamedTuple):
     labels: int
     gap: int
     chosen: bool
+    head: Int64Array
+    tail: Int64Array
+    at: Int64Array
 
 
 def counts_streams(problem: Problem) -> bool:
@@ -83,6 +89,9 @@ def scheme(problem: Problem, pool: StreamPool, *, mirrored: bool = False) -> Sch
         labels=int(label.max(initial=-1)) + 1,
         gap=problem.gap_ns,
         chosen=not counted,
+        head=np.zeros(n, np.int64),
+        tail=np.zeros(n, np.int64),
+        at=np.full(n, FREE),
     )
 
 

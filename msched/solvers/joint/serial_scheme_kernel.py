@@ -12,7 +12,7 @@ import numpy as np
 
 from msched.arrays import Int64Array
 from msched.compiled import compiled
-from msched.solvers.joint.schemes import Scheme
+from msched.solvers.joint.schemes import ABSENT, FREE, Scheme
 
 _NONE = -1
 _NEVER = 2**62
@@ -70,14 +70,14 @@ def empty_profile(scheme: Scheme) -> Profile:
 @compiled
 def arrival(v: int, scheme: Scheme, schedule: Schedule) -> tuple[int, int, int]:
     """When the inputs of op v reach any stream, the one stream that they may reach sooner (-1), and when that."""
-    everywhere, near = 0, _NONE
+    everywhere, near = scheme.head[v], _NONE
     for k in range(scheme.before_start[v], scheme.before_start[v + 1]):
         u = scheme.before[k]
         if schedule.finish[u] + scheme.lag[k] > everywhere:
             everywhere, near = schedule.finish[u] + scheme.lag[k], schedule.stream[u]
     if not scheme.chosen:
         return everywhere, _NONE, everywhere
-    sooner = 0
+    sooner = scheme.head[v]
     for k in range(scheme.before_start[v], scheme.before_start[v + 1]):
         u = scheme.before[k]
         sooner = max(sooner, schedule.finish[u] + (0 if schedule.stream[u] == near else scheme.lag[k]))
@@ -188,20 +188,41 @@ def streams_for(v: int, wish: int, kept: bool, scheme: Scheme, home: Int64Array)
 
 
 @compiled
+def _stand(v: int, instants: int, scheme: Scheme, profile: Profile, schedule: Schedule) -> int:
+    """Put op v where it stands, in its first mode, or leave it out; how many instants there are then."""
+    start = max(scheme.at[v], 0)
+    schedule.start[v] = schedule.finish[v] = start
+    schedule.mode[v], schedule.stream[v] = 0, 0
+    if scheme.at[v] == ABSENT:
+        return instants
+    schedule.finish[v] += scheme.duration[scheme.mode_start[v]]
+    if scheme.chosen:
+        schedule.stream[v] = stream_of(v, scheme.allowed[v], _NONE, scheme, schedule)
+        if scheme.label[v] >= 0:
+            profile.home[scheme.label[v]] = schedule.stream[v]
+    return _take(v, scheme.mode_start[v], 0, instants, scheme, schedule, profile)
+
+
+@compiled
 def serial(
     sequence: Int64Array, modes: Int64Array, wishes: Int64Array, kept: bool, scheme: Scheme, profile: Profile,
     schedule: Schedule,
 ) -> int:  # fmt: skip
-    """Fill `schedule` and return its makespan (ns). The serial scheme of Kelley (1963), as in Kolisch (1996), EJOR 90.
+    """Fill `schedule` and return its makespan (ns), tails included. The serial scheme of Kelley (1963), as in Kolisch
+    (1996), EJOR 90.
 
-    sequence (n,): a linear extension. modes (n,): -1 takes the mode that finishes first. wishes (n,): streams, -1 for
-    none; followed to the letter if `kept`, else where one of several streams that are as early is to be taken.
+    sequence (n,): a linear extension, those that are not to be placed first. modes (n,): -1 takes the mode that
+    finishes first. wishes (n,): streams, -1 for none; followed to the letter if `kept`, else where one of several
+    streams that are as early is to be taken.
     """
     profile.time[0], profile.beyond[0], profile.idle[0] = 0, _NONE, -1
     profile.free[0] = scheme.capacity
     profile.home[:] = _NONE
     instants, makespan = 1, 0
     for v in sequence:
+        if scheme.at[v] != FREE:
+            instants = _stand(v, instants, scheme, profile, schedule)
+            continue
         everywhere, near, sooner = arrival(v, scheme, schedule)
         known = 0
         for k in range(scheme.before_start[v], scheme.before_start[v + 1]):
@@ -228,5 +249,5 @@ def serial(
         if scheme.label[v] >= 0:
             profile.home[scheme.label[v]] = schedule.stream[v]
         instants = _take(v, best, best_at, instants, scheme, schedule, profile)
-        makespan = max(makespan, best_finish)
+        makespan = max(makespan, best_finish + scheme.tail[v])
     return makespan
