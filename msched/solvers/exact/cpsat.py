@@ -19,8 +19,9 @@ from msched.solvers.exact.scaled import Scaled, Streams
 from msched.solvers.exact.whole import Whole, grain_of
 
 _WHOLE_AT_ONCE = 80  # ops up to which the whole model gets all the time
+_WHOLE_AGAIN = 150  # ops up to which it gets what windows leave
 _WHOLE_FIRST = 600  # ops up to which it is tried before windows
-_REFUTING = 0.25  # of the time limit, beside the rest
+_REFUTING = 0.4  # of the time limit, beside the rest
 _TOO_SHORT = 0.02  # of the time limit: what is left then is not begun
 _NOTHING = np.zeros(0, np.int64)
 
@@ -90,14 +91,15 @@ class CpSat:
         """What to spend shares of the time that is left on, in turn.
 
         Small models are proven as a whole. Large ones gain from windows first; that the whole model improves on the
-        windows, or its bound on the arguments of `msched.bounds`, is rare beyond a few hundred ops.
+        windows, or its bound on what propagation refutes, is rare beyond a few hundred ops.
         """
         if not self.windows or problem.n <= _WHOLE_AT_ONCE or problem.memory_bytes is not None:
             return [(1.0, whole.search)]
         windows = partial(improve, whole, refutation)
-        if problem.n <= _WHOLE_FIRST:
-            return [(0.2, whole.search), (0.7, windows), (1.0, whole.search)]
-        return [(1.0, windows), (1.0, whole.search)]
+        if problem.n <= _WHOLE_AGAIN:
+            return [(0.25, whole.search), (0.2, windows), (1.0, whole.search)]
+        first = [(0.15, whole.search)] if problem.n <= _WHOLE_FIRST else []
+        return [*first, (1.0, windows), (1.0, refutation.last), (1.0, whole.search)]
 
 
 def improve(whole: Whole, refutation: Refutation, share: float) -> None:

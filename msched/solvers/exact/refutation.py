@@ -18,6 +18,7 @@ class Refutation:
         self.ledger = ledger
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
+        self._exhausted = False  # nothing more would be refuted with more time
 
     def begin(self, share: float) -> None:
         """Refute beside whatever else runs for a share of the budget; at once, with one worker; once only.
@@ -33,6 +34,14 @@ class Refutation:
         if ledger.budget.deterministic or ledger.budget.workers == 1:
             self._thread.join()
 
+    def last(self, share: float) -> None:
+        """Refute with a share of what is left, where nothing else has a use for it."""
+        if self._thread is None or self.ledger.budget.deterministic:
+            return
+        self._thread.join()
+        if not self._exhausted:
+            self._refute(time.monotonic() + share * self.ledger.left)
+
     def _refute(self, end: float) -> None:
         ledger = self.ledger
         plain = ledger.budget.deterministic
@@ -42,9 +51,13 @@ class Refutation:
             known_ns=ledger.bound_ns,
             deadline=None if plain else end,
             shaving=0 if plain else 4,
-            stop=lambda: self._ended.is_set() or ledger.budget.stop.is_set() or ledger.settled,
+            stop=self._stopped,
             on_bound=lambda bound_ns: ledger.raise_bound(bound_ns, "refuted makespans"),
         )
+        self._exhausted = not self._stopped() and (plain or time.monotonic() < end)
+
+    def _stopped(self) -> bool:
+        return self._ended.is_set() or self.ledger.budget.stop.is_set() or self.ledger.settled
 
     def _upper(self) -> int:
         """A makespan that some plan reaches under `planned`, so that no bound lies above."""
