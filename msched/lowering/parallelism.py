@@ -31,12 +31,18 @@ def allow(problem: Problem, parallelism: Parallelism, device_streams: int | None
     alone; `device_streams` is the most that there can be. A mode allows less than the next only in the streams that it
     has: without costs of events, no mode is slower than the one before it, `full` if it has as many streams in all.
 
+    The streams of the first three modes are logical ones, as before the last step of GE, which goes on on another
+    physical stream where one holds too many tasks. Their limit on tasks is lifted where a plan could break it, and a
+    warning says what that leaves out.
+
     Raises OptionError for an unknown mode, and where labels tie computing to communication under `cc_parallel`.
     """
     if parallelism not in get_args(Parallelism):
         raise OptionError(f"parallelism is {parallelism!r}; it must be one of: {', '.join(get_args(Parallelism))}")
     if parallelism == "full":
         return problem
+    if parallelism != "intra_engine":
+        problem = _of_any_length(problem, parallelism)
     if parallelism == "single_stream":
         return replace(problem, streams=1, binding="free")
     if parallelism == "cc_parallel":
@@ -50,6 +56,17 @@ def allow(problem: Problem, parallelism: Parallelism, device_streams: int | None
     if device_streams is not None and total is not None:
         total = min(total, device_streams)
     return replace(problem, streams=total, binding="engine", engine_streams=each)
+
+
+def _of_any_length(problem: Problem, parallelism: Parallelism) -> Problem:
+    limit = problem.tasks_per_stream
+    if limit is None or problem.n + 3 * len(problem.edges) <= limit:  # an op, and for each wait a record and two tasks
+        return problem
+    warning = (
+        f"parallelism {parallelism!r}: a stream may hold more than the {limit} tasks that the device takes; it would "
+        "go on on another one, at one event each time, which is not counted"
+    )
+    return replace(problem, tasks_per_stream=None, warnings=(*problem.warnings, warning))
 
 
 def _computing_and_communicating(problem: Problem, streams: int) -> Problem:

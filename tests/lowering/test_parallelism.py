@@ -186,3 +186,20 @@ def test_no_mode_is_slower_than_the_one_before_it(problem: Problem) -> None:
     shortest = [exact(problem, mode) for mode in MODES]
     assert shortest == sorted(shortest, reverse=True)
     assert shortest[0] == int(problem.duration.sum())
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_streams_that_a_mode_fixes_may_be_longer_than_the_device_allows(mode: Parallelism) -> None:
+    # 3,000 ops in a chain, 2,013 tasks a stream: `intra_engine` and `full` have streams left to go on on.
+    ops = tuple(Op(name=f"op{i}", kind="Add", bytes_read=100) for i in range(3000))
+    graph = OpGraph("chain", ops, control=tuple((i, i + 1) for i in range(2999)))
+    problem = lower(graph, "atlas_800i_a2", parallelism=mode)
+    warned = any("more than the 2013 tasks" in warning for warning in problem.warnings)
+    fixed = mode in ("single_stream", "cc_parallel", "engine_parallel")
+    assert (warned, problem.tasks_per_stream) == (fixed, None if fixed else 2013)
+    plan = msched.solve(problem, "blevel")
+    assert plan.status in ("optimal", "feasible")
+    if fixed:
+        assert msched.simulate(problem, plan).makespan_ns == int(problem.duration.sum()) + 2999 * problem.gap_ns
+    short = lower(OpGraph("short", ops[:9]), "atlas_800i_a2", parallelism=mode)
+    assert (short.tasks_per_stream, short.warnings) == (2013, ())

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import msched
 from msched import simulator
 from msched.errors import OptionError
 from msched.problem import Problem
-from msched.solvers.base import Budget, UnassignableError
+from msched.solvers.base import Budget, Dispatch, UnassignableError
 from msched.solvers.joint.blevel import Blevel
 from msched.solvers.joint.heft import Heft
 from msched.solvers.limits import unbindable
@@ -21,7 +22,8 @@ from msched.solvers.stream_pool import stream_pool
 from tests.reference import list_scheduling
 from tests.strategies import problems
 
-SOLVERS = [Blevel(), Heft()]
+SOLVERS: list[Blevel | Heft] = [Blevel(), Heft()]
+ONE_CHOICE: dict[str, Blevel | Heft] = {"blevel": Blevel(narrower=False), "heft": Heft(narrower=False)}
 
 
 @st.composite
@@ -47,7 +49,7 @@ def test_blevel_agrees_with_a_plain_one(problem: Problem) -> None:
         with pytest.raises(UnassignableError):
             Blevel().solve(problem, Budget())
         return
-    plan = Blevel().solve(problem, Budget())
+    plan = ONE_CHOICE["blevel"].solve(problem, Budget())
     start, stream = list_scheduling.by_level(problem, _allowed(problem))
     assert plan.predicted_start_ns is not None
     assert (plan.predicted_start_ns.tolist(), plan.stream.tolist()) == (start, _numbered(stream))
@@ -59,7 +61,7 @@ def test_heft_agrees_with_a_plain_one(problem: Problem) -> None:
         with pytest.raises(UnassignableError):
             Heft().solve(problem, Budget())
         return
-    plan = Heft().solve(problem, Budget())
+    plan = ONE_CHOICE["heft"].solve(problem, Budget())
     start, stream = list_scheduling.by_earliest_finish(problem, _allowed(problem))
     assert plan.predicted_start_ns is not None
     assert (plan.predicted_start_ns.tolist(), plan.stream.tolist()) == (start, _numbered(stream))
@@ -181,6 +183,43 @@ def test_no_more_streams_than_the_parameter_where_the_problem_sets_no_limit() ->
     assert [solver.solve(problem, Budget()).streams for solver in SOLVERS] == [5, 5]
     assert [s.solve(problem, Budget()).streams for s in (Blevel(max_streams=2), Heft(max_streams=2))] == [2, 2]
     assert [s.solve(replace(problem, streams=3), Budget()).streams for s in (Blevel(2), Heft(max_streams=2))] == [3, 3]
+
+
+def test_labels_that_events_make_dear_stay_together() -> None:
+    # One label has op0 and op2, the other op1 and op3. op0 and op1 can start at once, on streams of their own; but then
+    # each step of the chain op0, op3, op2 costs an event of 10. On one stream all take 4 x 1.
+    problem = Problem.from_arrays(
+        duration=[1] * 4, edges=[(0, 3), (3, 2)], label=[0, 1, 0, 1], streams=2, record_ns=5, wait_ns=5
+    )
+    assert [s.solve(problem, Budget()).predicted_makespan_ns for s in SOLVERS] == [4, 4]
+    assert ONE_CHOICE["blevel"].solve(problem, Budget()).predicted_makespan_ns == 23  # 3 x 1 + 2 x 10
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_labels_for_which_the_first_op_chooses_badly_go_apart(solver: Blevel | Heft) -> None:
+    # op0 (4) into the collective op1 (6) and into op2 (6), both into op3 (5); an event costs 1. op1 starts at 4 behind
+    # op0 and so takes the label of collectives to stream 0: 4 + 6 + 6 + 5 = 21. On a stream of their own it runs
+    # [5, 11), op2 [4, 10), op3 from 12 to 17.
+    problem = Problem.from_arrays(
+        duration=[4, 6, 6, 5], edges=[(0, 1), (0, 2), (1, 3), (2, 3)], label=[0, 1, 0, 0], streams=2, wait_ns=1
+    )
+    assert solver.solve(problem, Budget()).predicted_makespan_ns == 17
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@settings(deadline=None)
+@given(problem=collective_problems(), dispatch=st.sampled_from(["arrival", "planned", "greedy"]))
+def test_more_freedom_is_never_worse(solver: Blevel | Heft, problem: Problem, dispatch: Dispatch) -> None:
+    # A single stream, and a stream an engine, are choices that a free problem has.
+    free = replace(problem, binding="free", streams=None, engine_streams=np.full(problem.capacity.size, -1))
+    made = simulator.simulate(free, msched.solve(free, solver, dispatch=dispatch), dispatch).makespan_ns
+    one = replace(solver, narrower=False)
+    single = replace(free, streams=1)
+    assert made <= simulator.simulate(single, msched.solve(single, one, dispatch=dispatch), dispatch).makespan_ns
+    bound = replace(free, binding="engine", streams=np.unique(free.engine).size)
+    if not unbindable(bound):
+        apart = msched.solve(bound, one, dispatch=dispatch)
+        assert made <= simulator.simulate(bound, apart, dispatch).makespan_ns
 
 
 def test_parameters_out_of_range_are_named() -> None:

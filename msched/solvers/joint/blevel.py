@@ -11,7 +11,8 @@ from msched.plan import Plan
 from msched.problem import Problem
 from msched.solvers.base import Budget
 from msched.solvers.joint.listing import listing, scheduled
-from msched.solvers.stream_pool import stream_pool
+from msched.solvers.joint.stream_choice import shortest
+from msched.solvers.stream_pool import StreamPool
 
 
 @dataclass(frozen=True)
@@ -26,22 +27,28 @@ class Blevel:
     by the cost of an event, so that fences can hold their order.
 
     max_streams: most streams where the problem sets no limit. Raises OptionError for one below 1.
+    narrower: whether fewer streams are tried as well (`msched.solvers.joint.stream_choice.shortest`).
     """
 
     max_streams: int = 32
+    narrower: bool = True
 
     def __post_init__(self) -> None:
         if self.max_streams < 1:
             raise OptionError(f"blevel: max_streams is {self.max_streams}; it must be at least 1")
 
     def solve(self, problem: Problem, budget: Budget) -> Plan:
-        """A plan with predicted times that hold under `planned`; in O(m + n log n + n (streams + different demands)).
+        """A plan with predicted times that hold under `planned`; in O(m + n log n + n (streams + different demands))
+        for each choice of streams.
 
         Raises UnassignableError for a limit on streams that cannot be kept.
         """
+        return shortest(problem, budget, problem.streams or self.max_streams, self.narrower, self._on)
+
+    def _on(self, problem: Problem, pool: StreamPool) -> Plan:
         from msched.solvers.joint.blevel_kernel import schedule
 
-        ops = listing(problem, stream_pool(problem, problem.streams or self.max_streams), lag_in_rank=False)
+        ops = listing(problem, pool, lag_in_rank=False)
         rows = np.column_stack([ops.pool, ops.communicator, ops.demand])
         kinds, kind = np.unique(rows, axis=0, return_inverse=True)
         start, stream = schedule(

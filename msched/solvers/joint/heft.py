@@ -11,7 +11,8 @@ from msched.plan import Plan
 from msched.problem import Problem
 from msched.solvers.base import Budget
 from msched.solvers.joint.listing import listing, scheduled
-from msched.solvers.stream_pool import stream_pool
+from msched.solvers.joint.stream_choice import shortest
+from msched.solvers.stream_pool import StreamPool
 
 
 @dataclass(frozen=True)
@@ -25,10 +26,12 @@ class Heft:
     engine_capacity: HEFT as published knows processors only. With it an op is inserted where the stream and all its
     engines have room for its whole duration; without it the plan ignores engines, and so claims no times.
     max_streams: most streams where the problem sets no limit. Raises OptionError for one below 1.
+    narrower: whether fewer streams are tried as well (`msched.solvers.joint.stream_choice.shortest`).
     """
 
     engine_capacity: bool = True
     max_streams: int = 32
+    narrower: bool = True
 
     def __post_init__(self) -> None:
         if self.max_streams < 1:
@@ -36,10 +39,16 @@ class Heft:
 
     def solve(self, problem: Problem, budget: Budget) -> Plan:
         """A plan whose predicted times hold under `planned`; in O(m + n streams) as long as insertions are near the
-        end of what is scheduled, O(n^2 streams) at worst. Raises UnassignableError for a limit that cannot be kept."""
+        end of what is scheduled, O(n^2 streams) at worst, for each choice of streams.
+
+        Raises UnassignableError for a limit that cannot be kept.
+        """
+        return shortest(problem, budget, problem.streams or self.max_streams, self.narrower, self._on)
+
+    def _on(self, problem: Problem, pool: StreamPool) -> Plan:
         from msched.solvers.joint.heft_kernel import schedule
 
-        ops = listing(problem, stream_pool(problem, problem.streams or self.max_streams), lag_in_rank=True)
+        ops = listing(problem, pool, lag_in_rank=True)
         start, stream = schedule(
             ops.duration,
             ops.demand if self.engine_capacity else np.zeros_like(ops.demand),
