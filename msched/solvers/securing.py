@@ -19,6 +19,8 @@ from msched.simulator import Timeline, start_times
 _ROUNDS = 200
 _ROOTS = 64  # overtaken ops that one round looks at
 _TRIALS = 2000  # simulations that the removal of fences may cost
+_WORK = 2_000_000  # and ops that these may simulate, on a large problem
+_OPS_A_ROUND = 8  # one round of stopping costs as much as so many simulations
 
 
 def secure(problem: Problem, plan: Plan, dispatch: str) -> Plan:
@@ -97,12 +99,52 @@ class _Aim:
 
     def score(self, plan: Plan) -> tuple[int, int, int]:
         """Bytes over the limit, makespan, number of fences: less is better."""
-        start = self.run(plan)
+        return self.score_of(plan, self.run(plan))
+
+    def score_of(self, plan: Plan, start: Int64Array) -> tuple[int, int, int]:
+        """The score of a plan whose ops start at these times."""
         return self.excess(start, plan), int((start + self.duration).max()), len(plan.fences)
 
     def held(self, plan: Plan) -> bool:
-        excess, makespan, _ = self.score(plan)
-        return excess == 0 and makespan <= int(self.finish.max())
+        return self.reached(self.score(plan))
+
+    def reached(self, score: tuple[int, int, int]) -> bool:
+        """Whether a plan of this score is as good as the aim."""
+        return score[0] == 0 and score[1] <= int(self.finish.max())
+
+    def neighbours(self, plan: Plan) -> Int64Array:
+        """Pairs (before, after) of ops that follow each other on a stream: shape (k, 2)."""
+        by_stream = np.lexsort((self.position, plan.stream))
+        same = plan.stream[by_stream][1:] == plan.stream[by_stream][:-1]
+        return np.stack([by_stream[:-1][same], by_stream[1:][same]], axis=1)
+
+    def arrivals(self, plan: Plan, finish: Int64Array) -> Int64Array:
+        """When each op arrives at its engines, in ns, if the ops finish at these times: shape (n,)."""
+        rows, problem = self.problem.edges, self.problem
+        arrival = (self.position + 1) * problem.host_issue_ns
+        apart = plan.stream[rows[:, 0]] != plan.stream[rows[:, 1]]
+        np.maximum.at(arrival, rows[apart, 1], (finish[rows[:, 0]] + self.sync + problem.delay)[apart])
+        crossing = plan.fences[plan.stream[plan.fences[:, 0]] != plan.stream[plan.fences[:, 1]]]
+        np.maximum.at(arrival, crossing[:, 1], finish[crossing[:, 0]] + self.sync)
+        before, after = self.neighbours(plan).T
+        arrival[after] = np.maximum(arrival[after], finish[before] + problem.gap_ns)
+        return arrival
+
+    def latest_starts(self, plan: Plan) -> Int64Array:
+        """Starts (n,) in ns, none before the aimed one, of a schedule with the same makespan in which every op starts
+        as late as those that finish after it let it: the aim, run backwards in falling order of finish."""
+        from msched.simulator.dispatch_kernel import planned_starts
+
+        problem, demand = self.problem, durations_and_demands(self.problem, plan)[1]
+        order, edges, fences = (np.ascontiguousarray(x) for x in (
+            self.by_finish[::-1], problem.edges[:, ::-1], plan.fences[:, ::-1]
+        ))  # fmt: skip
+        backwards = planned_starts(
+            order, plan.stream, self.duration, demand, problem.capacity, edges, problem.delay, fences,
+            problem.gap_ns, self.sync, 0,
+        )  # fmt: skip
+        latest: Int64Array = np.maximum(self.start, int(self.finish.max()) - backwards - self.duration)
+        return latest
 
     def fence_before(self, plan: Plan, op: int, earliest: int) -> tuple[int, int] | None:
         """The fence that makes `op` arrive as late as may be, after `earliest` but not after its aimed start."""
@@ -114,6 +156,16 @@ class _Aim:
                 return u, op
         return None
 
+    def fence_behind(self, plan: Plan, op: int, arrival: int) -> tuple[int, int] | None:
+        """The fence with which `op` arrives as soon as may be after this time, but not after its aimed start."""
+        first, last = np.searchsorted(
+            self.finish[self.by_finish], [arrival - self.sync, self.start[op] - self.sync + 1]
+        )
+        for u in self.by_finish[first:last].tolist():
+            if plan.stream[u] != plan.stream[op] and self.position[u] < self.position[op]:
+                return u, op
+        return None
+
 
 def _reach(aim: _Aim, plan: Plan) -> Plan:
     """`plan` with the fences that bring it nearest to the aim, none of them needless; or as it is."""
@@ -121,55 +173,95 @@ def _reach(aim: _Aim, plan: Plan) -> Plan:
     if aim.dispatch != "planned":
         best = min(best, _stop_overtaking(aim, plan), key=aim.score)
     if not aim.held(best):
-        best = min(best, _pin(aim, plan), key=aim.score)
+        # On top of the fences found, so that those that they do not need lie together and go in large groups.
+        pinned = _pin(aim, best)
+        best = pinned if aim.held(pinned) else min(best, pinned, _pin(aim, plan), key=aim.score)
     return _remove_needless(aim, best, kept=len(plan.fences))
 
 
 def _stop_overtaking(aim: _Aim, plan: Plan) -> Plan:
-    """Fence off, round by round, the ops that keep others from their aimed start, first causes first."""
+    """Fence off the ops that keep others from a start: those that the aim lets foresee, then, round by round, those
+    that a simulation shows, first causes first.
+
+    An op may be late as long as the makespan holds, so first it is kept from its latest start. Where that is not
+    enough, because lateness within the slack of each adds up, overtaking is foreseen for, and at last each op kept
+    from, the aimed start.
+    """
     best, best_score = plan, aim.score(plan)
-    for _ in range(_ROUNDS):
-        start = aim.run(plan)
-        late = start > aim.start
-        inherited = np.zeros(late.size, np.bool_)
-        rows = np.concatenate([aim.problem.edges, plan.fences])
-        np.logical_or.at(inherited, rows[:, 1], late[rows[:, 0]])
-        by_stream = np.lexsort((aim.position, plan.stream))
-        same = plan.stream[by_stream][1:] == plan.stream[by_stream][:-1]
-        inherited[by_stream[1:][same & late[by_stream[:-1]]]] = True
-        roots = np.flatnonzero(late & ~inherited)
-        new: dict[tuple[int, int], None] = {}
-        for v in roots[np.argsort(start[roots], kind="stable")][:_ROOTS].tolist():
-            rivals = (aim.holds & aim.holds[v]).any(axis=1) & (aim.position > aim.position[v])
-            early = rivals & (start <= start[v]) & (start < aim.start) & (start + aim.duration > aim.start[v])
-            for w in np.flatnonzero(early).tolist():
-                if fence := aim.fence_before(plan, w, int(start[w])):
-                    new[fence] = None
-        have = set(map(tuple, plan.fences.tolist()))
-        fences = [fence for fence in new if fence not in have]
-        if not fences:
-            break
-        plan = _with(plan, fences)
-        score = aim.score(plan)
-        if score < best_score:
-            best, best_score = plan, score
-        if aim.held(plan):
-            break
+    latest = aim.latest_starts(plan)
+    some = plan
+    for foreseen, limit in ((latest, latest), (aim.start, latest), (None, aim.start)):
+        if foreseen is not None:
+            some = _foreseen(aim, plan, foreseen)
+        for _ in range(min(_ROUNDS, _WORK // (_OPS_A_ROUND * aim.start.size) + 1)):
+            start = aim.run(some)
+            score = aim.score_of(some, start)
+            if score < best_score:
+                best, best_score = some, score
+            if aim.reached(score):
+                return best
+            fences = _against_first_causes(aim, some, start, limit)
+            if not fences:
+                break
+            some = _with(some, fences)
     return best
+
+
+def _foreseen(aim: _Aim, plan: Plan, limit: Int64Array) -> Plan:
+    """`plan` with fences that put ops into their queues behind those that they would else keep from their limits (n,).
+
+    A fence makes its op arrive later, so that others may overtake it now: this is repeated until nothing changes.
+    """
+    from msched.solvers.securing_kernel import victims
+
+    demand = durations_and_demands(aim.problem, plan)[1]
+    by_start = np.lexsort((aim.position, aim.start))
+    fence: dict[int, int] = {}
+    arrival = aim.arrivals(plan, aim.finish)
+    for _ in range(_ROUNDS):
+        victim = victims(by_start, aim.start, limit, arrival, aim.duration, demand, aim.problem.capacity)
+        moved = False
+        for w in np.flatnonzero(victim >= 0).tolist():
+            behind = max(int(arrival[victim[w]]), int(arrival[w]) + 1)
+            found = aim.fence_behind(plan, w, behind) or aim.fence_before(plan, w, int(arrival[w]))
+            if found:
+                fence[w] = found[0]
+                arrival[w] = aim.finish[found[0]] + aim.sync
+                moved = True
+        if not moved:
+            break
+    have = set(map(tuple, plan.fences.tolist()))
+    return _with(plan, [(u, w) for w, u in sorted(fence.items()) if (u, w) not in have])
+
+
+def _against_first_causes(aim: _Aim, plan: Plan, start: Int64Array, limit: Int64Array) -> list[tuple[int, int]]:
+    """New fences for the ops that overtook, in queue or on an engine, an op that starts after its limit (n,) though
+    nothing that it waits for does."""
+    late, finish = start > limit, start + aim.duration
+    arrival = aim.arrivals(plan, finish)
+    rows = np.concatenate([aim.problem.edges, plan.fences, aim.neighbours(plan)])
+    inherited = np.zeros(late.size, np.bool_)
+    inherited[rows[late[rows[:, 0]], 1]] = True
+    roots = np.flatnonzero(late & ~inherited)
+    new: dict[tuple[int, int], None] = {}
+    for v in roots[np.argsort(start[roots], kind="stable")][:_ROOTS].tolist():
+        ahead = (arrival <= arrival[v]) | (start <= start[v])
+        ahead &= (arrival < aim.start) & (finish > aim.start[v]) & (aim.position > aim.position[v])
+        rivals = np.flatnonzero(ahead)
+        for w in rivals[(aim.holds[rivals] & aim.holds[v]).any(axis=1)].tolist():
+            cause = (finish + aim.sync >= arrival[v]) & (aim.finish + aim.sync <= aim.start[w])
+            causes = np.flatnonzero(cause & (plan.stream != plan.stream[w]) & (aim.position < aim.position[w]))
+            if causes.size:
+                new[int(causes[finish[causes].argmin()]), w] = None
+            elif fence := aim.fence_before(plan, w, int(arrival[w])):
+                new[fence] = None
+    have = set(map(tuple, plan.fences.tolist()))
+    return [fence for fence in new if fence not in have]
 
 
 def _pin(aim: _Aim, plan: Plan) -> Plan:
     """Fence every op that could arrive before its aimed start; exact where events are free."""
-    arrival = np.zeros(aim.position.size, np.int64)
-    rows, problem = aim.problem.edges, aim.problem
-    apart = plan.stream[rows[:, 0]] != plan.stream[rows[:, 1]]
-    np.maximum.at(arrival, rows[apart, 1], (aim.finish[rows[:, 0]] + aim.sync + problem.delay)[apart])
-    if len(plan.fences):
-        np.maximum.at(arrival, plan.fences[:, 1], aim.finish[plan.fences[:, 0]] + aim.sync)
-    by_stream = np.lexsort((aim.position, plan.stream))
-    same = plan.stream[by_stream][1:] == plan.stream[by_stream][:-1]
-    before, after = by_stream[:-1][same], by_stream[1:][same]
-    np.maximum.at(arrival, after, aim.finish[before] + problem.gap_ns)
+    arrival = aim.arrivals(plan, aim.finish)
     fences = [
         fence
         for op in np.flatnonzero(arrival < aim.start).tolist()
@@ -183,10 +275,11 @@ def _remove_needless(aim: _Aim, plan: Plan, kept: int) -> Plan:
     Zeller and Hildebrandt 2002)."""
     excess, makespan, _ = aim.score(plan)
     group = len(plan.fences) - kept
+    most = min(_TRIALS, _WORK // plan.order.size + 1)
     trials = 0
-    while group and trials < _TRIALS:
+    while group and trials < most:
         at = kept
-        while at < len(plan.fences) and trials < _TRIALS:
+        while at < len(plan.fences) and trials < most:
             fewer = replace(plan, fences=np.delete(plan.fences, slice(at, at + group), axis=0))
             trials += 1
             if aim.score(fewer)[:2] <= (excess, makespan):

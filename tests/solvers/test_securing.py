@@ -49,7 +49,7 @@ def test_one_fence_stops_an_overtaking(dispatch: Dispatch) -> None:
     problem, plan = overtaken()
     assert makespan(problem, plan, dispatch) == 10 + 10 + 10  # r, then x, then y
     safe = secure(problem, plan, dispatch)
-    assert safe.fences.tolist() == [[1, 3]]  # r after x
+    assert safe.fences.tolist() == [[0, 3]]  # r comes when x does, at 2, and is issued later
     assert makespan(problem, safe, dispatch) == 2 + 10 + 10
     assert (safe.stream.tolist(), safe.order.tolist()) == (plan.stream.tolist(), plan.order.tolist())
 
