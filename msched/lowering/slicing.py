@@ -42,12 +42,12 @@ def slice_graph(
     work row by row. All others need all slices of their inputs.
 
     What a slice needs: its own rows; of the tensors that it attends to, all rows of its request, or under a causal mask
-    those up to its last. Cut along the batch, it needs none of other requests. What keeps the last token of a request
-    needs the last slice along the sequence. A control dependency carries no rows: all slices of the one op come before
-    all of the other. Flops, bytes, workspace and payload of
-    the slices add up to those of the whole, but for what each reads again: weights (of a grouped product those of the
-    experts that it meets), and keys and values of rows before it. Matrix shapes keep their columns and depth, so that
-    tiles and waves follow. A measured duration is divided by rows.
+    those up to its last. Cut between requests (the batch), it needs none of the others. What keeps the last token of a
+    request needs the last slice along the sequence. A control dependency carries no rows: all slices of the one op come
+    before all of the other. Flops, bytes, workspace and payload of the slices add up to those of the whole, but for
+    what each reads again: weights (of a grouped product those of the experts that it meets), and keys and values of
+    rows before it. Matrix shapes keep their columns and depth, so that tiles and waves follow. A measured duration is
+    divided by rows.
 
     An op with fewer rows than slices stays whole. In a graph that has been cut, slices of attention, and what stands
     where regions meet, cannot be cut again.
@@ -73,6 +73,8 @@ def slice_graph(
 
 def _wanted(graph: OpGraph, slices: Slices, along: str, around: str) -> list[int]:
     """Slices that the caller asks for, an op."""
+    if not isinstance(graph, OpGraph):
+        raise OptionError(f"graph is {graph!r}; an OpGraph is needed, as msched.read or msched.network gives")
     for option, value, known in (("along", along, Along), ("around", around, Around)):
         if value not in get_args(known):
             raise OptionError(f"{option} is {value!r}; it must be one of: {', '.join(get_args(known))}")
@@ -82,7 +84,10 @@ def _wanted(graph: OpGraph, slices: Slices, along: str, around: str) -> list[int
             raise OptionError(f"slices: {pattern!r} is no pattern of the names of ops; give it as text")
         if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k < 2**31:
             where = f" of {pattern!r}" if isinstance(slices, Mapping) else ""
-            raise OptionError(f"slices{where} is {k!r}; a whole number of at least 1 is needed")
+            search = (
+                " ('auto' is a search with a solver: msched.solve_slices, or msched run)" if str(k) == "auto" else ""
+            )
+            raise OptionError(f"slices{where} is {k!r}; a whole number of at least 1 is needed{search}")
     if list(patterns) == ["*"]:
         return [patterns["*"]] * len(graph.ops)
     chosen = [next(((p, k) for p, k in patterns.items() if fnmatchcase(op.name, p)), (None, 1)) for op in graph.ops]
@@ -120,7 +125,7 @@ def _divisible(graph: OpGraph, cuts: Sequence[Cut | None], along: Along) -> list
     if any(left):
         return left
     v, cut = max(((v, cut) for v, cut in enumerate(cuts) if cut is not None), key=lambda c: (c[1].extent, -c[0]))
-    where = "" if along == "auto" else f" along the {cut.axis},"
+    where = "" if along == "auto" else " between requests," if cut.axis == "batch" else " inside requests,"
     size = f"{_counted(cut.rows.batch, 'request')} of {_counted(cut.rows.sequence, 'token')}"
     raise OptionError(
         f"slices is {cut.slices},{where} but no op has as many rows: {graph.ops[v].name!r} has {size}. "

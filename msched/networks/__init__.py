@@ -42,7 +42,7 @@ def network(name: str, *, slices: Slices = 1, **parameters: Any) -> OpGraph:
     if unknown := sorted(set(parameters) - set(known)):
         raise OptionError(f"network {name!r} has no parameter {', '.join(unknown)}; it takes: {', '.join(known)}")
     graph = build(**parameters)
-    if slices == 1:
+    if type(slices) is int and slices == 1:  # neither True nor 1.0
         return graph
     from msched.lowering.slicing import slice_graph
 

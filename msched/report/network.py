@@ -38,6 +38,8 @@ def graph_of(what: str, changes: Iterable[str] = ()) -> OpGraph:
     Raises OptionError for what is neither, or for a change that is not key=value, and what building the graph raises.
     """
     from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+    from yaml import YAMLError  # type: ignore[import-untyped]
 
     given = list(changes)
     for change in given:
@@ -49,7 +51,11 @@ def graph_of(what: str, changes: Iterable[str] = ()) -> OpGraph:
         values = {**load("workload", "file"), "path": what}
     else:
         raise OptionError(f"{what!r} is no file and no workload; there are: {', '.join(options('workload'))}")
-    parsed: Any = OmegaConf.to_container(OmegaConf.from_dotlist(given))
+    try:
+        parsed: Any = OmegaConf.to_container(OmegaConf.from_dotlist(given), resolve=True)
+    except (OmegaConfBaseException, YAMLError) as error:
+        why = str(error).strip().splitlines()[0]
+        raise OptionError(f"{' '.join(given)}: cannot be read as key=value in YAML: {why}") from error
     config = {"workload": merged(values, parsed)}
     inputs.check(config)
     return inputs.graph_of(config)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -95,6 +95,9 @@ def candidates(
     is left, or where there are more than 64.
     """
     wanted = _combinations(slices, choices)
+    if not callable(lower):
+        raise OptionError(f"lower is {lower!r}; a function from OpGraph to Problem is needed")
+    slice_graph(graph, 1, along=along, around=around)  # what is wrong for all numbers is said once
     result = []
     for one in wanted:
         try:
@@ -104,7 +107,10 @@ def candidates(
                 raise
             result.append(Candidate(one, None, str(error)))
             continue
-        result.append(Candidate(one, lower(cut)))
+        problem = lower(cut)
+        if not isinstance(problem, Problem):
+            raise OptionError(f"lower gives {type(problem).__name__}; it must return the Problem that it makes")
+        result.append(Candidate(one, problem))
     if all(candidate.problem is None for candidate in result):
         raise OptionError(f"none of {len(result)} numbers of slices fits: {result[0].reason}")
     return result
@@ -129,7 +135,9 @@ def best_of(
     """
     from msched.bounds import bound
     from msched.simulator import simulate
+    from msched.solvers import check_options
 
+    check_options(time_limit, workers, seed, dispatch)
     open_ = [(i, c.problem) for i, c in enumerate(cuts) if c.problem is not None]
     if len(open_) > 1:
         open_.sort(key=lambda entry: _screened(entry[1], dispatch))
@@ -170,15 +178,16 @@ def _screened(problem: Problem, dispatch: Dispatch) -> int:
 
 
 def _combinations(slices: Wanted, choices: Sequence[int]) -> list[Slices]:
-    if any(not isinstance(k, int) or isinstance(k, bool) or k < 1 for k in choices) or not choices:
-        raise OptionError(f"slice_choices is {list(choices)!r}; whole numbers of at least 1 are needed")
+    listed: list[Slices] = list(choices) if isinstance(choices, Iterable) and not isinstance(choices, str) else []
+    if not listed or any(not isinstance(k, int) or isinstance(k, bool) or k < 1 for k in listed):
+        raise OptionError(f"slice_choices is {choices!r}; whole numbers of at least 1 are needed, as [1, 2, 4]")
     if not isinstance(slices, Mapping):
-        return list(choices) if slices == "auto" else [slices]
+        return listed if slices == "auto" else [slices]
     free = [pattern for pattern, k in slices.items() if k == "auto"]
-    if len(choices) ** len(free) > _MOST_CUTS:
+    if len(listed) ** len(free) > _MOST_CUTS:
         raise OptionError(
-            f"slices: {len(free)} patterns are 'auto', which gives {len(choices) ** len(free)} cuts; "
+            f"slices: {len(free)} patterns are 'auto', which gives {len(listed) ** len(free)} cuts; "
             f"at most {_MOST_CUTS} are tried: fix some of them, or give fewer slice_choices"
         )
-    chosen = itertools.product(choices, repeat=len(free))
-    return [{**slices, **dict(zip(free, one, strict=True))} for one in chosen]  # type: ignore[dict-item]
+    chosen = itertools.product(listed, repeat=len(free))
+    return [{**slices, **dict(zip(free, one, strict=True))} for one in chosen]  # type: ignore[arg-type,dict-item]

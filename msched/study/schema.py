@@ -13,15 +13,27 @@ NAME = "job_schema"
 NOT_IDENTITY = ("study", "output", "force")  # where a result goes does not change what it is
 
 
-# Hydra shows the member names in its messages, so they are what a user types.
-Binding = Enum("Binding", ["free", "engine"])
-Collective = Enum("Collective", ["hccl", "aiv"])
-Parallelism = Enum("Parallelism", ["single_stream", "cc_parallel", "engine_parallel", "intra_engine", "full"])
-Along = Enum("Along", ["auto", "batch", "sequence"])
-Around = Enum("Around", ["collectives", "any"])
-Dispatch = Enum("Dispatch", ["arrival", "planned", "greedy"])
-Fidelity = Enum("Fidelity", ["fixed"])
-Figure = Enum("Figure", ["makespan_ns", "peak_bytes", "waits", "streams"])
+# Hydra shows the member names in its messages, so they are what a user types. Each is its own value too, so that a
+# number, as in parallelism=3, is none of them.
+Binding = Enum("Binding", {"free": "free", "engine": "engine"})
+Collective = Enum("Collective", {"hccl": "hccl", "aiv": "aiv"})
+Parallelism = Enum(
+    "Parallelism",
+    {
+        "single_stream": "single_stream",
+        "cc_parallel": "cc_parallel",
+        "engine_parallel": "engine_parallel",
+        "intra_engine": "intra_engine",
+        "full": "full",
+    },
+)
+Along = Enum("Along", {"auto": "auto", "batch": "batch", "sequence": "sequence"})
+Around = Enum("Around", {"collectives": "collectives", "any": "any"})
+Dispatch = Enum("Dispatch", {"arrival": "arrival", "planned": "planned", "greedy": "greedy"})
+Fidelity = Enum("Fidelity", {"fixed": "fixed"})
+Figure = Enum(
+    "Figure", {"makespan_ns": "makespan_ns", "peak_bytes": "peak_bytes", "waits": "waits", "streams": "streams"}
+)
 
 
 @dataclass

@@ -73,3 +73,9 @@ def test_every_workload_begins_by_saying_what_it_is() -> None:
 def test_parameters_that_make_no_sense(name: str, parameters: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         network(name, **parameters)
+
+
+@pytest.mark.parametrize("slices", [True, 1.0])
+def test_what_only_equals_one_slice_is_refused(slices: Any) -> None:
+    with pytest.raises(OptionError, match=f"slices is {slices}; a whole number of at least 1 is needed"):
+        network("fork_join", slices=slices)

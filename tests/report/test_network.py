@@ -101,6 +101,13 @@ def test_a_workload_its_parameters_and_a_file_are_found(tmp_path: Path) -> None:
         ("file", [], "workload.path has no value"),
         ("fork_join", ["branches"], "'branches' changes nothing; parameters are given as key=value"),
         ("fork_join", ["brnches=3"], "no parameter brnches"),
+        (
+            "fork_join",
+            ["stages=${x}"],
+            r"^stages=\$\{x\}: cannot be read as key=value in YAML: Interpolation key 'x' not found$",
+        ),
+        ("fork_join", ["stages=["], r"^stages=\[: cannot be read as key=value in YAML: while parsing a flow node$"),
+        ("fork_join", ["stages=!x"], "^stages=!x: cannot be read as key=value in YAML: could not determine"),
     ],
 )
 def test_what_cannot_be_drawn_is_said(what: str, changes: list[str], says: str) -> None:

@@ -226,6 +226,8 @@ def test_parameters_out_of_range_are_named() -> None:
     for solver in (Blevel, Heft):
         with pytest.raises(OptionError, match="max_streams is 0; it must be at least 1"):
             solver(max_streams=0)
+        with pytest.raises(OptionError, match="narrower is 7; True or False is needed"):
+            solver(narrower=7)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

@@ -118,10 +118,34 @@ def test_auto_in_a_pattern_leaves_the_others_fixed(layer: OpGraph) -> None:
         ("auto", (8, 16), "none of 2 numbers of slices fits"),
         ("auto", (), "slice_choices"),
         ("auto", (0, 2), "slice_choices"),
+        ("auto", None, "slice_choices is None; whole numbers"),
+        ("auto", 3, "slice_choices is 3; whole numbers"),
+        ("auto", "12", "slice_choices is '12'; whole numbers"),
+        ("auto", [[1]], r"slice_choices is \[\[1\]\]; whole numbers"),
         ({f"{letter}.*": "auto" for letter in "abcd"}, (1, 2, 4), "81 cuts"),
         ("two", (1, 2), "slices is 'two'"),
     ],
 )
-def test_what_cannot_be_searched_is_said(layer: OpGraph, slices: Any, choices: tuple[int, ...], message: str) -> None:
+def test_what_cannot_be_searched_is_said(layer: OpGraph, slices: Any, choices: Any, message: str) -> None:
     with pytest.raises(OptionError, match=message):
         candidates(layer, lowered, slices, choices)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"along": "rows"}, "^along is 'rows'; it must be one of: auto, batch, sequence$"),
+        ({"around": 3}, "^around is 3; it must be one of: collectives, any$"),
+        ({"time_limit": -1}, "^time_limit is -1; a finite number of seconds"),
+        ({"time_limit": "a"}, "^time_limit is 'a'; a finite number of seconds"),
+        ({"workers": 0}, "^workers is 0"),
+        ({"solver": 3}, r"^solver is 3; a name \(blevel, "),
+        ({"lower": "atlas_800i_a2"}, "^lower is 'atlas_800i_a2'; a function from OpGraph to Problem is needed$"),
+        ({"lower": lambda graph: None}, "^lower gives NoneType; it must return the Problem that it makes$"),
+        ({"graph": None}, "^graph is None; an OpGraph is needed"),
+    ],
+)
+def test_bad_arguments_are_named(layer: OpGraph, options: dict[str, Any], message: str) -> None:
+    arguments: dict[str, Any] = {"graph": layer, "lower": lowered, "solver": "blevel", **options}
+    with pytest.raises(OptionError, match=message):
+        solve_slices(**arguments)

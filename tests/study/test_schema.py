@@ -53,6 +53,7 @@ def test_defaults_are_complete() -> None:
         ("time_limit=soon", "time_limit"),
         ("streams=4.5", "streams"),
         ("binding=loose", "free, engine"),
+        ("parallelism=3", "single_stream, cc_parallel, engine_parallel, intra_engine, full"),
         ("simulator.dispatch=chance", "arrival, planned, greedy"),
         ("objective.order=[speed]", "makespan_ns, peak_bytes, waits, streams"),
         ("workload.nmae=x", "nmae"),

@@ -36,6 +36,8 @@ class Blevel:
     def __post_init__(self) -> None:
         if self.max_streams < 1:
             raise OptionError(f"blevel: max_streams is {self.max_streams}; it must be at least 1")
+        if not isinstance(self.narrower, bool):
+            raise OptionError(f"blevel: narrower is {self.narrower!r}; True or False is needed")
 
     def solve(self, problem: Problem, budget: Budget) -> Plan:
         """A plan with predicted times that hold under `planned`; in O(m + n log n + n (streams + different demands))

@@ -36,6 +36,8 @@ class Heft:
     def __post_init__(self) -> None:
         if self.max_streams < 1:
             raise OptionError(f"heft: max_streams is {self.max_streams}; it must be at least 1")
+        if not isinstance(self.narrower, bool):
+            raise OptionError(f"heft: narrower is {self.narrower!r}; True or False is needed")
 
     def solve(self, problem: Problem, budget: Budget) -> Plan:
         """A plan whose predicted times hold under `planned`; in O(m + n streams) as long as insertions are near the
