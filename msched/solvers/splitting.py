@@ -15,16 +15,18 @@ from msched.plan import Plan
 from msched.plan import waits as waits_of
 from msched.problem import Problem
 from msched.solvers.limits import misplaced
+from msched.solvers.rotation import rotate
 
 _LINK = 3  # tasks that a cut may add to one stream: the wait at its begin, the record at its end
 
 
-def split(problem: Problem, plan: Plan) -> Plan:
+def split(problem: Problem, plan: Plan, dispatch: str = "arrival") -> Plan:
     """`plan` with every stream that holds too many tasks cut into as few as hold them; `plan` itself where none does.
 
     Cutting changes which streams ops are on, but not their order: each cut is one wait more, from the op before it to
-    the op behind it. Where there are not streams enough, or labels or engine limits forbid it, the plan stays as it is,
-    for `limits.broken` to say why it is none.
+    the op behind it. Where there are not streams enough, or labels or engine limits forbid it, the ops go round among
+    the streams there are, as the plan runs under `dispatch`; where that does not help, the plan stays as it is, for
+    `limits.broken` to say why it is none.
     """
     limit = problem.tasks_per_stream
     if limit is None or limit <= _LINK or problem.n <= limit:
@@ -37,14 +39,16 @@ def split(problem: Problem, plan: Plan) -> Plan:
     for s in np.flatnonzero(np.bincount(plan.stream, tasks) > limit).tolist():
         ops = plan.order[plan.stream[plan.order] == s]
         if tasks[ops].max() > limit - _LINK:
-            return plan
+            return rotate(problem, plan, dispatch) or plan
         part = _parts(tasks[ops], limit - _LINK)
         stream[ops] = np.where(part == 0, s, used + part - 1)
         used += int(part[-1])
         last = np.flatnonzero(np.diff(part))
         links |= set(zip(ops[last].tolist(), ops[last + 1].tolist(), strict=True))
-    if used == plan.streams or misplaced(problem, stream):
+    if used == plan.streams:
         return plan
+    if misplaced(problem, stream):
+        return rotate(problem, plan, dispatch) or plan
     return replace(plan, stream=stream, fences=np.array(sorted(links), np.int64))
 
 

@@ -30,7 +30,7 @@ def fenced(plan: Plan, fences: Iterable[Sequence[int]]) -> Plan:
 
 
 def makespan(problem: Problem, plan: Plan, dispatch: str) -> int:
-    return simulate(problem, plan, dispatch).makespan_ns  # type: ignore[arg-type]
+    return simulate(problem, plan, dispatch).makespan_ns
 
 
 def overtaken(**options: Any) -> tuple[Problem, Plan]:

@@ -33,7 +33,7 @@ class Candidate:
         ordered = keep_communicators_in_order(problem, plan)
         secured = secure(problem, secure(problem, ordered, "planned"), dispatch)
         best = Candidate._as_it_is(problem, secured, dispatch)
-        for other in (split(problem, secured), ordered, split(problem, ordered)):
+        for other in (split(problem, secured, dispatch), ordered, split(problem, ordered, dispatch)):
             if not best.broken:
                 break
             if other is not secured:
