@@ -23,7 +23,7 @@ from msched.solvers.base import Budget, Dispatch, Solver, UnassignableError
 if TYPE_CHECKING:
     from msched.arrays import Int64Array
 
-__all__ = ["names", "secured", "solve"]
+__all__ = ["check_options", "names", "secured", "solve"]
 
 _MOST_WORKERS = 9_999  # CP-SAT takes ten thousand, of which the exact solver may start one more than it is told
 
@@ -58,7 +58,9 @@ def solve(
     Raises OptionError for an unknown solver or parameter or a value that an option cannot take, InternalError when a
     plan beats a bound.
     """
-    _check_options(time_limit, workers, seed, dispatch)
+    check_options(time_limit, workers, seed, dispatch)
+    if not isinstance(solver, str) and not callable(getattr(solver, "solve", None)):
+        raise OptionError(f"solver is {solver!r}; a name ({', '.join(names())}) or an instance of a solver is needed")
     if parameters and not isinstance(solver, str):
         raise OptionError(f"parameters {sorted(parameters)} go with a solver's name; this is an instance")
     algorithm: Solver = (
@@ -80,7 +82,7 @@ def solve(
     return secured(problem, plan, dispatch)
 
 
-def _check_options(time_limit: Any, workers: Any, seed: Any, dispatch: Any) -> None:
+def check_options(time_limit: Any, workers: Any, seed: Any, dispatch: Any) -> None:
     """Raise OptionError that names the first option of `solve` whose value is of the wrong kind or out of range."""
     number = isinstance(time_limit, Real) and not isinstance(time_limit, bool)
     if not number or not 0 <= time_limit < math.inf:
