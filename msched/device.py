@@ -37,10 +37,14 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The network between chips: latency of one step (alpha) and bandwidth of one direction (beta)."""
+    """The network between chips: latency of one step (alpha) and bandwidth of one direction (beta).
+
+    chips: how many it joins, as those of one server; None where nothing says. What lies beyond has no figures.
+    """
 
     latency_ns: int
     bytes_per_ns: float
+    chips: int | None = None
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -111,6 +115,8 @@ def device_from(values: Mapping[str, Any]) -> Device:
     costs = (device.gap_ns, device.record_ns, device.wait_ns, device.host_issue_ns, device.task_floor_ns)
     if min(*costs, device.link.latency_ns, device.memory.bytes) < 0:
         raise DeviceError(f"device {name!r}: costs, latencies and sizes must not be negative")
+    if device.link.chips is not None and device.link.chips < 1:
+        raise DeviceError(f"device {name!r}: link.chips is {device.link.chips}; at least 1, or null, is needed")
     if device.memory.bytes_per_ns <= 0 or device.link.bytes_per_ns <= 0 or device.memory.alignment < 1:
         raise DeviceError(f"device {name!r}: bandwidths and alignment must be positive")
     return device

@@ -24,7 +24,7 @@ def test_the_five_devices_are_shipped() -> None:
 def test_a_file_names_itself_and_places_every_class_of_work(name: str) -> None:
     device = shipped(name)
     assert device.name == name
-    assert set(device.placement) == {"matrix", "vector", "attention", "control", "image", "collective", "copy"}
+    assert set(device.placement) == {"matrix", "vector", "attention", "control", "host", "image", "collective", "copy"}
     assert all(device.placement.values())
 
 
@@ -147,6 +147,7 @@ def test_a_small_description_is_enough() -> None:
         ({"gap_ns": -1}, "costs"),
         ({"memory": {"bytes": 1000, "bytes_per_ns": 0}}, "bandwidths"),
         ({"memory": {"bytes": 1000, "bytes_per_ns": float("nan")}}, "finite"),
+        ({"link": {"latency_ns": 100, "bytes_per_ns": 1, "chips": 0}}, "link.chips is 0"),
         ({"link": {"latency_ns": 100}}, "bytes_per_ns"),
     ],
 )

@@ -66,6 +66,12 @@ def lower(
     if collective == "aiv":
         assumed += _share_cores(demand, place, chip, aiv_share)
     align, engines = chip.memory.alignment, list(chip.engines)
+    resident = sum(-(-t.bytes // align) * align for t in folded.tensors if t.persistent)
+    if memory_bytes is None and resident > chip.memory.bytes:
+        assumed.append(
+            f"weights, caches and inputs take {resident} bytes, but device {chip.name!r} has {chip.memory.bytes}: they "
+            "do not fit, and no limit was set (memory_bytes)"
+        )
     problem = Problem(
         name=graph.name,
         op_names=tuple(op.name for op in ops),
@@ -140,6 +146,7 @@ def _prices(
     implied: list[str] = []
     unsized: list[str] = []
     unpriced: list[str] = []
+    far: list[int] = []
     for v, i in zip(kept, number, strict=True):
         op, lane = graph.ops[v], lanes[i]
         if lane is None:
@@ -152,6 +159,8 @@ def _prices(
             moved = moved or _traffic(graph)
             read, written = moved[0][v], moved[1][v]
         duration, block, sized = price(op, lane, read, written)
+        if op.duration_ns is None and lane.work == "collective" and op.participants > (device.link.chips or 2**63):
+            far.append(v)
         if duration > _LONGEST_NS:
             raise ProblemError(
                 f"op {op.name!r} ({op.kind}) would take {duration:.1e} ns on device {device.name!r}, "
@@ -165,10 +174,19 @@ def _prices(
             (unpriced if op.duration_ns is None and not op.flops else unsized).append(op.name)
     cases = (
         (implied, "say nothing of the bytes that they move: taken to read and write each of their tensors once"),
-        (unsized, "say nothing of their size: taken to fill their engine (control, image and copy work: one unit)"),
+        (
+            unsized,
+            "say nothing of their size: taken to fill their engine (control, host, image and copy work: one unit)",
+        ),
         (unpriced, "say neither duration nor size: priced at the shortest task, as if they filled their engine"),
     )
     warnings = [f"{len(names)} ops {what}; the first is {names[0]!r}" for names, what in cases if names]
+    if far:
+        most = max(graph.ops[v].participants for v in far)
+        warnings.append(
+            f"{len(far)} collectives join up to {most} chips, but the link of device {device.name!r} joins "
+            f"{device.link.chips}: priced as if it joined all, so too cheap; the first is {graph.ops[far[0]].name!r}"
+        )
     return np.array(durations, np.int64), np.array(blocks, np.int64), warnings
 
 

@@ -12,7 +12,7 @@ from msched.device import Device
 from msched.errors import OptionError, ProblemError
 from msched.graph import Op
 
-Work = Literal["matrix", "vector", "attention", "control", "image", "collective", "copy", "free"]
+Work = Literal["matrix", "vector", "attention", "control", "host", "image", "collective", "copy", "free"]
 Override = Mapping[str, str | Mapping[str, int]]
 WORKS: tuple[Work, ...] = get_args(Work)
 
@@ -64,6 +64,8 @@ _KINDS: dict[Work, str] = {
         svmclassifier svmregressor linearclassifier linearregressor treeensemble treeensembleclassifier
         treeensembleregressor optional optionalgetelement optionalhaselement sequenceat sequenceconstruct sequenceempty
         sequenceerase sequenceinsert sequencelength sequencemap splittosequence concatfromsequence partitionedcall""",
+    # look-ups in the memory of the host, which no operator of ONNX or GE has
+    "host": "hostembeddingbag",
     "image": """
         imagedecoder decodeimage decodejpeg decodepng decodebmp decodegif decodeandcropjpeg decodevideo encodejpeg jpegd
         jpege pngd vdec venc vpc resize resizebilinear resizenearestneighbor resizebicubic resizearea cropandresize
@@ -175,7 +177,7 @@ def _place(op: Op, device: Device) -> Place:
         return Place(work, ())
     if work == "free":
         work = "vector"
-    needs = device.placement.get(work, {})
+    needs = _needs(work, device)
     if recorded is not None:
         needs = {recorded: needs[recorded], **needs} if recorded in needs else {recorded: 1}
     if not needs:
@@ -186,15 +188,21 @@ def _place(op: Op, device: Device) -> Place:
     return Place(work, tuple(needs.items()))
 
 
+def _needs(work: Work, device: Device) -> Mapping[str, int]:
+    """The engines of a class of work, none where it has no place; what touches the host is control work by default."""
+    return device.placement.get(work) or (device.placement.get("control", {}) if work == "host" else {})
+
+
 def _override(kind: str, value: str | Mapping[str, int], device: Device) -> Place:
     where = f"placement of {kind!r} on device {device.name!r}"
     if isinstance(value, str):
         work = next((work for work in WORKS if work == value), None)
         if work is None:
             raise OptionError(f"{where}: {value!r} is no class of work; there are: {', '.join(WORKS)}")
-        if work != "free" and not device.placement.get(work):
+        needs = {} if work == "free" else _needs(work, device)
+        if work != "free" and not needs:
             raise OptionError(f"{where}: the device has no place for {value!r} work")
-        return Place(work, () if work == "free" else tuple(device.placement[work].items()))
+        return Place(work, tuple(needs.items()))
     if not isinstance(value, Mapping) or not value:
         raise OptionError(f"{where}: a class of work or {{engine: units a block}} is needed, not {value!r}")
     for engine, units in value.items():

@@ -68,8 +68,8 @@ def price(op: Op, lane: Lane, read_bytes: int, written_bytes: int) -> Price:
     full tile; attention, which one block computes for the rows of a tile from all keys (Dao 2023, FlashAttention-2,
     section 3.2), batch x ceil(m / tile rows), its softmax hidden behind its two products. On c units they take
     ceil(blocks / c) waves. Any other op has a block for each `block_bytes` of its traffic and spreads its arithmetic
-    evenly. Where nothing says how many blocks an op has, it is taken to fill its engine; control, image and copy work
-    to be a single block.
+    evenly. Where nothing says how many blocks an op has, it is taken to fill its engine; control, host, image and copy
+    work to be a single block.
 
     A collective is one block and priced by `collective_ns`; without `payload_bytes`, its buffer is the larger of what
     it reads and what it writes. A measured duration stands as it is, zero included; the model never gives less than the
@@ -86,7 +86,7 @@ def price(op: Op, lane: Lane, read_bytes: int, written_bytes: int) -> Price:
     blocks = _blocks(op, lane, moved_bytes)
     sized = blocks is not None
     if blocks is None:
-        blocks = 1 if lane.work in ("control", "image", "copy") else lane.blocks
+        blocks = 1 if lane.work in ("control", "host", "image", "copy") else lane.blocks
     held = min(blocks, lane.blocks)
     if op.duration_ns is not None:
         return Price(op.duration_ns, held, sized)

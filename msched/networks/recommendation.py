@@ -76,8 +76,8 @@ def build(
     tables: on all chips; if more than the 26 of the benchmark, those again from the first. Dealt out one by one, the
         largest first, to all chips in turn; this chip is the first, which has the most to do.
     lookups: of each sample in every table; those of the benchmark unless given.
-    cpu_share: share of the tables of this chip, the largest, that lie in the memory of the host and are read by AI CPU.
-        They take no device memory.
+    cpu_share: share of the tables of this chip, the largest, that lie in the memory of the host: AI CPU reads them, or
+        a copy engine of a GPU brings the rows. They take no device memory.
     embedding: channels of a vector. bottom, top: inner widths of the perceptrons; the first ends in `embedding`
         channels, the second in one. cross_layers, cross_rank: of `dlrm_dcnv2`. dtype_bytes: of everything but indices.
 
@@ -145,8 +145,8 @@ class _Network:
             inputs.append(self.graph.source(f"{name}.weight", rows * width))
         return self.graph.op(
             f"{name}.lookup",
-            # no operator of ONNX or GE looks up in the memory of the host; AI CPU runs kernels of the user's own
-            "CustomCall" if on_host else "EmbeddingBag",
+            # AI CPU runs it as a kernel of the user's own; to a GPU the rows come over the bus
+            "HostEmbeddingBag" if on_host else "EmbeddingBag",
             inputs,
             samples * width,
             flops=samples * (lookups - 1) * self.embedding,

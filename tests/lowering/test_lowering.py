@@ -237,3 +237,39 @@ def test_every_generated_network_lowers_on_every_device(name: str, device: str) 
     assert problem.n > 0
     assert not [w for w in problem.warnings if "in no table" in w]
     assert (problem.demand[np.arange(problem.n), problem.engine] >= 1).all()
+
+
+@pytest.mark.parametrize(("ranks", "warns"), [(8, False), (16, True)])
+def test_collectives_beyond_the_chips_that_the_link_joins_are_a_warning(ranks: int, warns: bool) -> None:
+    reduce = Op(name="reduce", kind="AllReduce", participants=ranks, payload_bytes=1000)
+    measured = Op(name="measured", kind="AllReduce", participants=99, payload_bytes=1000, duration_ns=7)
+    warnings = lower(OpGraph("pair", (reduce, measured)), "atlas_800i_a2").warnings
+    said = (
+        "1 collectives join up to 16 chips, but the link of device 'atlas_800i_a2' joins 8: "
+        "priced as if it joined all, so too cheap; the first is 'reduce'"
+    )
+    assert warnings == ((said,) if warns else ())
+
+
+def test_weights_that_do_not_fit_are_a_warning_where_there_is_no_limit() -> None:
+    # 68 719 476 736 bytes of device memory
+    ops = (Op(name="add", kind="Add", bytes_read=8),)
+    for size, fits in ((68_719_476_736, True), (68_719_476_737, False)):
+        weight = Tensor(name="w", bytes=size, producer=None, consumers=(0,), persistent=True)
+        graph = OpGraph("large", ops, (weight,))
+        said = [w for w in lower(graph, "atlas_800i_a2").warnings if "they do not fit" in w]
+        assert len(said) == (not fits)
+        # with a limit it is the solver that refuses
+        assert not lower(graph, "atlas_800i_a2", memory_bytes="device").warnings
+
+
+def test_look_ups_on_the_host_go_where_the_device_says_or_else_to_control_work() -> None:
+    # 6,400,000 bytes over the bus of an H200, of 64 bytes a ns
+    graph = OpGraph("host", (Op(name="rows", kind="HostEmbeddingBag", bytes_read=6_000_000, bytes_written=400_000),))
+    for device, engine in (("h200", "copy"), ("atlas_800i_a2", "ai_cpu")):
+        problem = lower(graph, device)
+        assert problem.engine_names[problem.engine[0]] == engine
+    assert lower(graph, "h200").duration.tolist() == [100_000]
+    assert "host" not in toy().placement
+    problem = lower(graph, toy())
+    assert problem.engine.tolist() == [problem.engine_names.index(next(iter(toy().placement["control"])))]
