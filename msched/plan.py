@@ -25,6 +25,18 @@ class Incumbent:
     bound_ns: int | None
 
 
+@dataclass(frozen=True)
+class Stage:
+    """One figure of a plan beside its makespan (`waits`, `streams` or `peak_bytes`), and a bound that was proven.
+
+    The bound holds for all plans whose makespan, and whose figures of the stages before, are not above the plan's.
+    """
+
+    figure: str
+    value: int
+    bound: int
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """Which stream each op goes to and in what order the ops are issued; all else is derived.
@@ -36,6 +48,7 @@ class Plan:
         The last three say why in `reason`; without a plan, stream and order are empty.
     Raises PlanError: an array of another type or shape, or a stream that is not below n.
     predicted_start_ns (n,), predicted_makespan_ns, bound_ns, log: what the solver claims; never a result.
+    stages: what second stages made little, for the makespan of the plan.
     """
 
     stream: Int64Array
@@ -49,6 +62,7 @@ class Plan:
     bound_ns: int | None = None
     bound_argument: str = ""
     log: tuple[Incumbent, ...] = ()
+    stages: tuple[Stage, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("stream", "order", "mode", "predicted_start_ns"):
@@ -111,6 +125,7 @@ class _Document(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     bound_ns: int | None
     bound_argument: str
     log: tuple[Incumbent, ...]
+    stages: tuple[Stage, ...] = ()
 
 
 def check_plan(problem: Problem, plan: Plan) -> None:

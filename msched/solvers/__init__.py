@@ -111,7 +111,7 @@ def secured(problem: Problem, plan: Plan, dispatch: Dispatch) -> Plan:
     if plan.status in ("infeasible", "timeout") or (plan.status == "invalid" and not plan.order.size):
         return plan
     ordered = keep_communicators_in_order(problem, plan)
-    whole = secure(problem, ordered, dispatch)
+    whole = ordered if plan.stages else secure(problem, ordered, dispatch)  # stages kept the makespan as it runs
     plan = split(problem, whole, dispatch)
     timeline = simulate(problem, plan, dispatch)
     if (reason := broken(problem, plan, timeline)) and whole is not ordered:
