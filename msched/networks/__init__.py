@@ -35,9 +35,7 @@ def network(name: str, *, slices: Slices = 1, **parameters: Any) -> OpGraph:
 
     Raises OptionError that names an unknown network or parameter, or a value that the builder cannot take.
     """
-    if name not in networks():
-        raise OptionError(f"network {name!r} is not known; there are: {', '.join(networks())}")
-    build = networks()[name]
+    build = _builder(name)
     known = list(inspect.signature(build).parameters)
     if unknown := sorted(set(parameters) - set(known)):
         raise OptionError(f"network {name!r} has no parameter {', '.join(unknown)}; it takes: {', '.join(known)}")
@@ -47,3 +45,13 @@ def network(name: str, *, slices: Slices = 1, **parameters: Any) -> OpGraph:
     from msched.lowering.slicing import slice_graph
 
     return slice_graph(graph, slices)
+
+
+def _builder(name: str) -> Callable[..., OpGraph]:
+    """The builder of one family; the modules of the others, some of them slow to import, are left alone."""
+    if isinstance(name, str) and name in {m.name for m in pkgutil.iter_modules(__path__)}:
+        module = importlib.import_module(f"{__name__}.{name}")
+        if hasattr(module, "build"):
+            build: Callable[..., OpGraph] = module.build
+            return build
+    raise OptionError(f"network {name!r} is not known; there are: {', '.join(networks())}")

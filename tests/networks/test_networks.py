@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -79,3 +81,11 @@ def test_parameters_that_make_no_sense(name: str, parameters: dict[str, Any], me
 def test_what_only_equals_one_slice_is_refused(slices: Any) -> None:
     with pytest.raises(OptionError, match=f"slices is {slices}; a whole number of at least 1 is needed"):
         network("fork_join", slices=slices)
+
+
+def test_building_one_network_imports_nothing_that_is_slow() -> None:
+    # a tenth of a second each, and more where a kernel has to be compiled: a script that builds a graph has no need
+    code = "import sys, msched; msched.network('llama', layers=1, slices=2); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    assert {"numpy", "msched.networks.llama"} <= set(loaded)
+    assert not {"numba", "networkx"} & set(loaded)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
+import networkx
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ from msched.config import options
 from msched.errors import OptionError
 from msched.graph import OpGraph, Rows
 from msched.lowering import lower
-from msched.networks.randwire import build
+from msched.networks.randwire import _wiring, build
 
 # Tables 2 and 3 of the paper: multiply-adds and parameters, means over five networks of WS(4, 0.75).
 PUBLISHED = {("small", 78): (583e6, 5.6e6), ("regular", 109): (4.0e9, 31.9e6), ("regular", 154): (7.9e9, 61.5e6)}
@@ -141,3 +143,14 @@ def test_it_lowers_on_every_device(device: str) -> None:
 def test_parameters_that_make_no_sense(parameters: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         build(**parameters)
+
+
+@pytest.mark.parametrize(("nodes", "neighbours"), [(3, 2), (5, 4), (6, 4), (32, 4), (40, 6), (500, 8)])
+@pytest.mark.parametrize("rewiring", [0, 0.3, 0.75, 1])
+def test_the_wiring_is_that_of_networkx(nodes: int, neighbours: int, rewiring: float) -> None:
+    for seed in range(5):
+        ours, theirs = random.Random(seed), random.Random(seed)
+        edges = {(v, u) for u, read in enumerate(_wiring(nodes, neighbours, rewiring, ours)) for v in read}
+        graph = networkx.watts_strogatz_graph(nodes, neighbours, rewiring, theirs)
+        assert edges == {(min(edge), max(edge)) for edge in graph.edges}
+        assert ours.random() == theirs.random()  # the next stage draws on
