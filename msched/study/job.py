@@ -136,7 +136,9 @@ def _compute(
         each = {f"slices {one.slices}": one.bound_ns for one in found.tried if one.bound_ns is not None}
         best = Bound(min(each.values()), "every number of slices", each)
     record.status, record.reason, record.log = plan.status, plan.reason, list(plan.log)
-    record.claim = Claim(status=plan.status, reason=plan.reason, makespan_ns=plan.predicted_makespan_ns)
+    record.claim = Claim(
+        status=plan.status, reason=plan.reason, makespan_ns=plan.predicted_makespan_ns, stages=plan.stages
+    )
     record.bound = Proof(makespan_ns=best.makespan_ns, argument=best.argument, each=best.each)
     if len(cuts) == 1 and plan.bound_ns is not None and plan.bound_ns > best.makespan_ns:
         record.bound = Proof(makespan_ns=plan.bound_ns, argument=plan.bound_argument, each=best.each)

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from msched.errors import FormatError, OptionError
-from msched.plan import Incumbent, Plan, Status
+from msched.plan import Incumbent, Plan, Stage, Status
 from msched.study.schema import damage
 
 SCHEMA = "msched.record/1"
@@ -96,11 +96,12 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the solver said of its own plan; never a result."""
+    """What the solver said of its own plan; never a result. stages: figures beside the makespan, with their bounds."""
 
     status: Status
     reason: str
     makespan_ns: int | None
+    stages: tuple[Stage, ...] = ()
 
 
 class Score(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

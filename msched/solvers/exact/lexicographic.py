@@ -52,12 +52,8 @@ class Lexicographic:
         if plan.status in ("infeasible", "timeout", "invalid") or not problem.n or not self.stages:
             return plan
         makespan = simulate(problem, plan, budget.dispatch).makespan_ns
-        claims: dict[str, Any] = {
-            "status": plan.status,
-            "bound_ns": plan.bound_ns,
-            "bound_argument": plan.bound_argument,
-        }
-        log = plan.log
+        kept = ("status", "reason", "bound_ns", "bound_argument", "log")
+        claims: dict[str, Any] = {name: getattr(plan, name) for name in kept}
         seconds = budget.time_limit * (1 - self.share) / len(self.stages)
         limited, done = problem, []
         for stage in self.stages:
