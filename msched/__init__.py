@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from msched.simulator import Timeline as Timeline
     from msched.simulator import simulate as simulate
     from msched.solvers import solve as solve
+    from msched.solvers.exact.stages.pareto import pareto as pareto
     from msched.solvers.slicing import solve_slices as solve_slices
 
 __version__ = "0.1.0"
@@ -38,6 +39,7 @@ _HOME = {
     "bound": "msched.bounds",
     "lower": "msched.lowering",
     "network": "msched.networks",
+    "pareto": "msched.solvers.exact.stages.pareto",
     "read": "msched.formats",
     "read_problem": "msched.formats.problems",
     "simulate": "msched.simulator",
