@@ -108,7 +108,10 @@ def draw(
 def list_(
     what: Annotated[str, typer.Argument(help="workloads (with their figures), devices, solvers, or nothing.")] = "",
     device: Annotated[str, typer.Option(help="Whose figures the workloads have.")] = "atlas_800i_a2",
-    csv: Annotated[Path | None, typer.Option(help="Write the figures of the workloads to a file as well.")] = None,
+    csv: Annotated[
+        Path | None,
+        typer.Option(help="With workloads: write their figures to this CSV file too, in flops, bytes and ns."),
+    ] = None,
 ) -> None:
     """List what `msched run` can be given.
 

@@ -60,7 +60,12 @@ def allow(problem: Problem, parallelism: Parallelism, device_streams: int | None
 
 def _of_any_length(problem: Problem, parallelism: Parallelism) -> Problem:
     limit = problem.tasks_per_stream
-    if limit is None or problem.n + 3 * len(problem.edges) <= limit:  # an op, and for each wait a record and two tasks
+    stream = {
+        "single_stream": np.zeros(problem.n, np.int64),
+        "cc_parallel": problem.communication[problem.engine].astype(np.int64),
+    }.get(parallelism, problem.engine)
+    waits = int(np.not_equal(*stream[problem.edges].T).sum())  # at most; a record and two tasks each
+    if limit is None or int(np.bincount(stream).max(initial=0)) + 3 * waits <= limit:
         return problem
     warning = (
         f"parallelism {parallelism!r}: a stream may hold more than the {limit} tasks that the device takes; it would "

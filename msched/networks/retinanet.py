@@ -1,9 +1,9 @@
 """RetinaNet for inference: Lin et al., Focal Loss for Dense Object Detection, ICCV 2017, arXiv 1708.02002.
 
 Behind ResNet-50 (He et al., arXiv 1512.03385, table 1) and a feature pyramid (Lin et al., arXiv 1612.03144). Laid out
-as in torchvision, `models/detection/retinanet.py`: strides in the 3 x 3 convolutions, the coarsest two maps made from
-the third, 91 classes. torchvision publishes 4.09 billion multiply-adds for ResNet-50 at 224 x 224, and for the detector
-34,014,999 parameters and 151.54 billion multiply-adds at 800 x 800.
+as in torchvision, `models/detection/retinanet.py`: strides in the 3 x 3 convolutions; P6 made from P5 of the pyramid,
+where the paper takes C5 of the backbone, and P7 from P6; 91 classes. torchvision publishes 4.09 billion multiply-adds
+for ResNet-50 at 224 x 224, and for the detector 34,014,999 parameters and 151.54 billion multiply-adds at 800 x 800.
 """
 
 from __future__ import annotations
