@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from msched.plan import Plan, Stage
 from msched.problem import Problem
 from msched.simulator import simulate
 from msched.solvers import solve
-from msched.solvers.base import Budget, Dispatch
+from msched.solvers.base import Dispatch
 from msched.solvers.limits import memory_needs
 
 _LIMIT = {"peak_bytes": "memory_bytes", "streams": "streams", "waits": "events"}
@@ -59,23 +60,17 @@ def pareto(
     found: list[Plan] = [shortest]
     for k, limit in enumerate(limits := _limits(least, most, points)):
         seconds = share if deterministic else max(0.0, deadline - time.monotonic()) / (len(limits) - k)
-        known = replace(exact, seeds=(*exact.seeds, *(_Known(plan) for plan in found[1:])))
+        seeded = replace(exact, seeds=(*exact.seeds, *(_known(plan) for plan in found[1:])))
         tighter: dict[str, Any] = {_LIMIT[against]: limit}
-        plan = solve(replace(problem, **tighter), known, time_limit=seconds, **options)
+        plan = solve(replace(problem, **tighter), seeded, time_limit=seconds, **options)
         if plan.status not in ("infeasible", "timeout", "invalid"):
             found.append(plan)
     return _front(problem, found, against, least, dispatch)
 
 
-@dataclass(frozen=True)
-class _Known:
+def _known(plan: Plan) -> Any:
     """A plan found before, as a seed."""
-
-    plan: Plan
-
-    def solve(self, problem: Problem, budget: Budget) -> Plan:
-        """The plan."""
-        return self.plan
+    return SimpleNamespace(solve=lambda problem, budget: plan)
 
 
 def _figure(problem: Problem, plan: Plan, against: str, dispatch: Dispatch) -> int:
