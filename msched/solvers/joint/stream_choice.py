@@ -16,7 +16,7 @@ from msched.solvers.securing import keep_communicators_in_order, secure
 from msched.solvers.splitting import split
 from msched.solvers.stream_pool import StreamPool, stream_pool
 
-MOST_OPS = 20_000  # above, one choice only: each costs a schedule and simulations
+MOST_OPS = 10_000  # above, one choice only: each costs a schedule and simulations
 _NEVER = 2**62
 
 
@@ -34,7 +34,7 @@ def shortest(
     down to one or one an engine; and, where binding is free, one an engine, one for computing and one for
     communication, and one a label, since the first op of a label chooses before the rest is known. The plan that
     breaks no limit and, secured, simulates shortest under the budget's dispatch is taken, of equal ones the
-    first. Above 20,000 ops there is one attempt.
+    first. Above 10,000 ops there is one attempt.
 
     Raises UnassignableError where the first attempt does and no other has a plan.
     """
@@ -61,16 +61,20 @@ def shortest(
 
 
 def _makespan(problem: Problem, plan: Plan, dispatch: Dispatch, shorter_than: int) -> int:
-    """Simulated ns of the plan as it will be returned, `_NEVER` where it breaks a limit.
+    """Simulated ns of the plan as it will be returned, `_NEVER` where it breaks a limit or is no shorter.
 
     Securing is only tried where the plan may become shorter than `shorter_than` by it.
     """
     ordered = keep_communicators_in_order(problem, plan)
+    planned, arrived = (
+        int((start_times(problem, ordered, rule) + problem.duration).max(initial=0)) for rule in ("planned", dispatch)
+    )
+    if min(planned, arrived) >= shorter_than:
+        return _NEVER
     bare = split(problem, ordered)
     timeline = simulate(problem, bare, dispatch)
     if broken(problem, bare, timeline):
         return _NEVER
-    planned = int((start_times(problem, ordered, "planned") + problem.duration).max(initial=0))
     if planned >= min(timeline.makespan_ns, shorter_than):
         return timeline.makespan_ns
     fenced = split(problem, secure(problem, ordered, dispatch))
