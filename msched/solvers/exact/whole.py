@@ -28,6 +28,7 @@ class Whole:
     ledger: Ledger
     grain_ns: int
     dynamic_precedences: bool
+    strong_disjunctive: bool
     impossible: bool = False
     ended_early: bool = False
 
@@ -120,6 +121,7 @@ class Whole:
             on_solution=lambda objective: ledger.report(objective * grain),
             on_bound=(lambda bound: ledger.raise_bound(math.ceil(bound - 1e-6) * grain, "CP-SAT")) if bounded else None,
             use_dynamic_precedence_in_cumulative=self.dynamic_precedences,
+            use_strong_propagation_in_disjunctive=self.strong_disjunctive,
         )
         ledger.spend(answer.work)
         if answer.status == "MODEL_INVALID":
