@@ -19,8 +19,8 @@ from msched.solvers.base import Budget, UnassignableError
 from msched.solvers.joint import parallel_scheme_kernel, serial_scheme_kernel
 from msched.solvers.joint.blevel import Blevel
 from msched.solvers.joint.sampled import empty_pool, sides_of
+from msched.solvers.joint.sampled_kernel import justified
 from msched.solvers.joint.sampling import Sampling
-from msched.solvers.joint.sampling_kernel import justified
 from msched.solvers.joint.schemes import counts_streams, scheme
 from msched.solvers.limits import unbindable
 from msched.solvers.stream_pool import StreamPool, stream_pool

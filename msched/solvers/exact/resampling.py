@@ -28,7 +28,7 @@ from msched.solvers.joint.schemes import ABSENT, FREE, MOST_STREAMS, Scheme, cou
 from msched.solvers.stream_pool import StreamPool
 
 if TYPE_CHECKING:
-    from msched.solvers.joint.sampling_kernel import Pool, Sides
+    from msched.solvers.joint.sampled_kernel import Pool, Sides
 
 _AT_ONCE = 20_000  # ops placed between two looks at the clock
 _SERIAL = 5  # ways of sampling that work with ops that stand
@@ -97,7 +97,7 @@ class Resampling:
 
         rounds: schedules to generate instead of the time.
         """
-        from msched.solvers.joint.sampling_kernel import search
+        from msched.solvers.joint.sampled_kernel import search
 
         ahead, back = self._schemes()
         sides, pool = sides_of(ahead, back), empty_pool(self.ops.size)
@@ -164,7 +164,7 @@ class Resampling:
 
     def _plant(self, sides: Sides, pool: Pool) -> None:
         """Begin the pool with the schedule as it is."""
-        from msched.solvers.joint.sampling_kernel import generated, justified, keep
+        from msched.solvers.joint.sampled_kernel import generated, justified, keep
 
         schedule, ops = self.schedule, self.ops[self._order]
         start = np.where(self.free, schedule.early, schedule.late)[ops].astype(np.float64)

@@ -9,7 +9,7 @@ import numpy as np
 from msched.solvers.joint.schemes import Scheme
 
 if TYPE_CHECKING:
-    from msched.solvers.joint.sampling_kernel import Pool, Sides
+    from msched.solvers.joint.sampled_kernel import Pool, Sides
 
 _POOL = 32  # schedules kept
 _MOST_OPS = 20_000  # for rules that look at all that comes after an op
@@ -17,7 +17,7 @@ _MOST_OPS = 20_000  # for rules that look at all that comes after an op
 
 def empty_pool(n: int) -> Pool:
     """Room for as many schedules of n ops as are kept."""
-    from msched.solvers.joint.sampling_kernel import WAYS, Pool
+    from msched.solvers.joint.sampled_kernel import WAYS, Pool
 
     return Pool(
         makespan=np.full(_POOL, -1, np.int64),
@@ -32,7 +32,7 @@ def empty_pool(n: int) -> Pool:
 
 def sides_of(ahead: Scheme, back: Scheme) -> Sides:
     """A problem and its mirror image, with the priority rules of each."""
-    from msched.solvers.joint.sampling_kernel import Sides
+    from msched.solvers.joint.sampled_kernel import Sides
     from msched.solvers.joint.serial_scheme_kernel import empty_profile
 
     return Sides(ahead, back, _rules(ahead, back), _rules(back, ahead), empty_profile(ahead))

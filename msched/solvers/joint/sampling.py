@@ -21,7 +21,7 @@ from msched.solvers.joint.schemes import MOST_STREAMS, counts_streams, scheme
 from msched.solvers.stream_pool import StreamPool, stream_pool, within_limits
 
 if TYPE_CHECKING:
-    from msched.solvers.joint.sampling_kernel import Pool, Sides
+    from msched.solvers.joint.sampled_kernel import Pool, Sides
 
 _PLACED = 4_000_000  # ops placed, over all schedules, where `rounds` does not say how many
 _AT_ONCE = 30_000  # ops placed between two looks at the clock
@@ -105,7 +105,7 @@ class Sampling:
         self, problem: Problem, budget: Budget, sides: Sides, seeds: list[Plan], target: int, began: float
     ) -> Pool:
         """The pool after as many schedules, or as long, as the parameters and the budget say."""
-        from msched.solvers.joint.sampling_kernel import portfolio, search
+        from msched.solvers.joint.sampled_kernel import portfolio, search
 
         pool = empty_pool(problem.n)
         _plant(problem, sides, pool, seeds)
@@ -132,7 +132,7 @@ class Sampling:
 
 def _plant(problem: Problem, sides: Sides, pool: Pool, seeds: list[Plan]) -> None:
     """Begin the pool with what the seeds' sequences, streams and modes give."""
-    from msched.solvers.joint.sampling_kernel import generated, justified, keep
+    from msched.solvers.joint.sampled_kernel import generated, justified, keep
 
     order = problem.topological_order
     for plan in seeds:
