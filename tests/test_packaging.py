@@ -80,7 +80,7 @@ def test_readme_shows_the_committed_results() -> None:
 
 def test_python_in_the_readme_runs(tmp_path: Path) -> None:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     for number, block in enumerate(blocks):
         script = tmp_path / f"readme{number}.py"
         script.write_text(block, encoding="utf-8")

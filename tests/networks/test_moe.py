@@ -220,7 +220,8 @@ def test_it_lowers_on_every_device(device: str, phase: str) -> None:
     graph = build(size="v3", tensor_parallel=4, expert_parallel=32, layers=5, phase=phase, sequence=128, batch=4)
     problem: Problem = lower(graph, device)
     assert problem.n == len(graph.ops)
-    assert not problem.warnings
+    # Its experts lie on more chips than a server has, of which the devices have no figures.
+    assert [one for one in problem.warnings if "collectives join up to 32 chips" not in one] == []
     assert len(topological_order(problem.n, problem.edges)) == problem.n
     # two communicators, each of which keeps an order of its own
     assert len(set(problem.communicator[problem.communicator >= 0].tolist())) == 2

@@ -8,7 +8,7 @@ from msched.problem import Problem
 
 def optimum(problem: Problem) -> int:
     """The makespan of a plan that is proven to be optimal and that the validator accepts."""
-    plan = msched.solve(problem, "cpsat", time_limit=10)
+    plan = msched.solve(problem, "cpsat", time_limit=60)
     timeline = msched.simulate(problem, plan)
     assert plan.status == "optimal"
     assert msched.validate(problem, plan, timeline) == []

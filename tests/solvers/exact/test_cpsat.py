@@ -182,7 +182,7 @@ def test_limits_that_nothing_can_meet_come_back_with_a_reason(arguments: dict[st
 
 def test_a_plan_that_breaks_a_limit_is_invalid_not_infeasible() -> None:
     problem = drawn(0, streams=2, events=0)
-    plan = msched.solve(problem, "blevel")
+    plan = msched.solve(problem, "round_robin")
     assert plan.status == "invalid"
     assert "events, the limit is 0" in plan.reason
     exact = msched.solve(problem, "cpsat", time_limit=2)
